@@ -1,0 +1,1 @@
+"""Machines that run a shell script and hold files: this one, or one over SSH."""

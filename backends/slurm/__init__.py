@@ -1,0 +1,1 @@
+"""Slurm over any host: submit exactly once, read queue and accounting, cancel, describe the cluster."""

@@ -1,0 +1,1 @@
+"""Result files on a cluster, watched through one channel."""

@@ -1,0 +1,1 @@
+"""What the operator touches, and the conductor behind it."""

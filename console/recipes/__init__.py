@@ -1,0 +1,1 @@
+"""Data: which jobs make up each stage, and their script templates."""

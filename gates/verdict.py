@@ -1,0 +1,127 @@
+"""The verdict of a gate: pass or fail, why, and every check with what was measured against which limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class FailureClass(StrEnum):
+    """Why a stage failed. A closed list: triage has exactly one next step for each."""
+
+    INFRA_TRANSIENT = "INFRA_TRANSIENT"
+    USER_CONFIG_ERROR = "USER_CONFIG_ERROR"
+    MODEL_UNSUPPORTED = "MODEL_UNSUPPORTED"
+    TRAINING_REGRESSION = "TRAINING_REGRESSION"
+    EXPORT_INVALID = "EXPORT_INVALID"
+    CHECKPOINT_NOT_SERVABLE = "CHECKPOINT_NOT_SERVABLE"
+    ACCEPTANCE_REGRESSION = "ACCEPTANCE_REGRESSION"
+    ACCURACY_REGRESSION = "ACCURACY_REGRESSION"
+    CORRECTNESS_MISMATCH = "CORRECTNESS_MISMATCH"
+    MEASUREMENT_INVALID = "MEASUREMENT_INVALID"
+    FREEZE_FAILED = "FREEZE_FAILED"
+    RESULT_MISSING = "RESULT_MISSING"
+    UNKNOWN = "UNKNOWN"
+    SYSTEMIC = "SYSTEMIC"
+
+
+Measured = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One comparison that a gate made.
+
+    Attributes:
+        name: Short name, lower case with underscores.
+        ok: Whether it held.
+        measured: What the file says; None where it says nothing.
+        limit: What was required, as text for people ("> 1 and <= 5", "= 24").
+        unit: Unit of both ("tokens", "fraction 0-1", "tokens/s", "s", "count", "").
+        file: Name of the result file.
+        field: Path of the field inside it ("arms.B.points[0].failed").
+        failure_class: The class that a failure of this check stands for, None to take the gate's default.
+    """
+
+    name: str
+    ok: bool
+    measured: Measured
+    limit: str
+    unit: str = ""
+    file: str = ""
+    field: str = ""
+    failure_class: FailureClass | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a gate decided.
+
+    Attributes:
+        gate: Name of the gate ("train", "smoke", "bench", "correctness", "freeze").
+        passed: True only when there is at least one check and every check held.
+        failure_class: None exactly when passed.
+        detail: One line for people: what failed, measured and limit, in which file and field.
+        checks: Every check that was made, in the order in which a reader would want them.
+        readable: False when an input could not be read at all (exit status 2 of the command).
+        facts: Numbers worth showing that no check compares (loss, speedup by concurrency), by name.
+    """
+
+    gate: str
+    passed: bool
+    failure_class: FailureClass | None
+    detail: str
+    checks: tuple[Check, ...]
+    readable: bool = True
+    facts: tuple[tuple[str, Measured], ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The documented JSON form (`pass`, `failure_class`, `detail`, `checks`, and more)."""
+        return {
+            "gate": self.gate,
+            "pass": self.passed,
+            "failure_class": self.failure_class,
+            "detail": self.detail,
+            "checks": [asdict(check) for check in self.checks],
+            "readable": self.readable,
+            "facts": dict(self.facts),
+        }
+
+
+def decide(
+    gate: str,
+    checks: Iterable[Check],
+    default: FailureClass,
+    *,
+    facts: Iterable[tuple[str, Measured]] = (),
+) -> Verdict:
+    """Turn checks into a verdict: passes only when there is one or more and all held.
+
+    The class is that of the first failing check that names one, else `default`. An empty list fails, since
+    nothing was looked at.
+    """
+    made = tuple(checks)
+    failed = [check for check in made if not check.ok]
+    if made and not failed:
+        return Verdict(gate, True, None, f"{len(made)} checks held", made, facts=tuple(facts))
+    if not made:
+        return Verdict(gate, False, default, "nothing was checked", made, facts=tuple(facts))
+    named = next((check.failure_class for check in failed if check.failure_class is not None), default)
+    detail = "; ".join(describe(check) for check in failed)
+    return Verdict(gate, False, named, detail, made, facts=tuple(facts))
+
+
+def unreadable(gate: str, file: str, why: str, failure_class: FailureClass = FailureClass.RESULT_MISSING) -> Verdict:
+    """The verdict over an input that could not be read at all."""
+    check = Check("readable", False, None, "a complete, strict result file", file=file, failure_class=failure_class)
+    return Verdict(gate, False, failure_class, f"{file}: {why}", (check,), readable=False)
+
+
+def describe(check: Check) -> str:
+    """One line about a check: where, measured, limit."""
+    where = ": ".join(part for part in (check.file, check.field) if part)
+    unit = f" {check.unit}" if check.unit else ""
+    place = f"{where}: " if where else ""
+    return f"{place}{check.name} is {check.measured!r}{unit}, wanted {check.limit}"

@@ -1,0 +1,1 @@
+"""Colours and style of the console, as data."""
