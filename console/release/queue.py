@@ -1,0 +1,289 @@
+"""Proposals and decisions: one folder each in `submissions/`.
+
+    <id>/job.json        the exact job, canonical; its SHA-256 is what is decided on
+    <id>/proposal.json   who proposed it, when, and why
+    <id>/uploads/NAME    the bytes that travel with it
+    <id>/decision.json   created exclusively: the first decision stands
+    <id>/used.json       created exclusively: an OK is used once
+    <id>/outcome.json    what became of it
+
+Any process that may write here can propose or decide; the conductor alone submits, and only what a decision
+names by its full digest. No decision is ever made by silence: a missing or unreadable decision is none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from console.release import effects
+from console.release.canonical import canonical, sha256
+
+if TYPE_CHECKING:
+    from console.release.job import ExactJob
+
+APPROVED, REJECTED = "approved", "rejected"
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
+
+
+class QueueError(Exception):
+    """Something about a proposal is not as it must be. One line: which, what was expected, what to do."""
+
+
+class AlreadyDecided(QueueError):
+    """Somebody decided first.
+
+    Attributes:
+        decision: The decision that stands.
+    """
+
+    def __init__(self, proposal_id: str, decision: Decision) -> None:
+        super().__init__(
+            f"{proposal_id}: was {decision.decision} by {decision.operator} at {decision.time}; that decision stands"
+        )
+        self.decision = decision
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A proposal as it lies on disk.
+
+    Attributes:
+        id: Name of its folder.
+        folder: The folder.
+        job_bytes: Bytes of job.json, exactly.
+        proposer: Who asked for it.
+        time: When, UTC.
+        change: What differs from the attempt before, in words.
+    """
+
+    id: str
+    folder: Path
+    job_bytes: bytes
+    proposer: str
+    time: str
+    change: str
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the bytes that lie there now."""
+        return sha256(self.job_bytes)
+
+    def job(self) -> ExactJob:
+        """The job in these bytes; raises console.release.job.JobError when they are not one."""
+        from console.release.job import read_job
+
+        return read_job(self.job_bytes, f"submissions/{self.id}/job.json")
+
+    def uploads(self) -> dict[str, bytes]:
+        """The bytes that travel with the job, checked against the digests in it.
+
+        Raises:
+            QueueError: Naming the file that is missing or changed.
+        """
+        found = {}
+        for reference in self.job().uploads:
+            path = self.folder / "uploads" / reference.name
+            try:
+                data = path.read_bytes()
+            except OSError as error:
+                raise QueueError(f"{self.id}: upload {reference.name} cannot be read ({error.strerror})") from None
+            if sha256(data) != reference.sha256:
+                raise QueueError(
+                    f"{self.id}: upload {reference.name} was changed after the proposal: "
+                    f"it has SHA-256 {sha256(data)}, the job names {reference.sha256}"
+                )
+            found[reference.name] = data
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What an operator decided, on which bytes, after seeing what.
+
+    Attributes:
+        id: The proposal.
+        digest: The full digest that was decided on.
+        decision: "approved" or "rejected".
+        operator: Account of who decided, or "policy".
+        reason: Their words; required for a rejection.
+        time: UTC.
+        terminal: Terminal and host it came from.
+        shown_s: Whole seconds for which the job was on the screen, None where nobody measured it.
+        seen_to_end: Whether the whole job had been shown, None where nobody measured it.
+    """
+
+    id: str
+    digest: str
+    decision: str
+    operator: str
+    reason: str
+    time: str
+    terminal: str
+    shown_s: int | None = None
+    seen_to_end: bool | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """JSON form of decision.json."""
+        return {"schema_version": 1, **{name: getattr(self, name) for name in self.__slots__}}
+
+
+def propose(
+    run_dir: Path,
+    proposal_id: str,
+    job: ExactJob,
+    uploads: Mapping[str, bytes],
+    *,
+    proposer: str,
+    time: datetime,
+    change: str = "",
+) -> Proposal:
+    """Put a job into the queue: the folder appears whole, or not at all.
+
+    Raises:
+        FileExistsError: When there is a proposal of this id.
+    """
+    folder = run_dir / "submissions" / proposal_id
+    fresh = folder.with_name(f".new-{proposal_id}")
+    shutil.rmtree(fresh, ignore_errors=True)
+    (fresh / "uploads").mkdir(parents=True)
+    about = {"schema_version": 1, "proposer": proposer, "time": _stamp(time), "change": change, "digest": job.digest}
+    for path, data in (
+        (fresh / "job.json", job.to_bytes()),
+        (fresh / "proposal.json", canonical(about)),
+        *((fresh / "uploads" / name, data) for name, data in uploads.items()),
+    ):
+        _write_through(path, data)
+    effects.sync_folder(fresh / "uploads")
+    effects.sync_folder(fresh)
+    with effects.effect(f"publish proposal {proposal_id}"):
+        if folder.exists():
+            raise FileExistsError(folder)
+        os.rename(fresh, folder)
+        effects.sync_folder(folder.parent)
+    return load(run_dir, proposal_id)
+
+
+def _write_through(path: Path, data: bytes) -> None:
+    with open(path, "xb") as stream:
+        os.fchmod(stream.fileno(), 0o600)
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def ids(run_dir: Path) -> list[str]:
+    """Names of all proposals, oldest first by name."""
+    try:
+        names = sorted(os.listdir(run_dir / "submissions"))
+    except OSError:
+        return []
+    return [name for name in names if _ID.fullmatch(name)]
+
+
+def load(run_dir: Path, proposal_id: str) -> Proposal:
+    """Read a proposal.
+
+    Raises:
+        QueueError: When there is none of this id, or it is not complete.
+    """
+    if not _ID.fullmatch(proposal_id):
+        raise QueueError(f"{proposal_id!r} is not the name of a proposal; see `gonogo queue list {run_dir}`")
+    folder = run_dir / "submissions" / proposal_id
+    try:
+        about = json.loads((folder / "proposal.json").read_bytes())
+        job_bytes = (folder / "job.json").read_bytes()
+        return Proposal(
+            proposal_id, folder, job_bytes, str(about["proposer"]), str(about["time"]), str(about["change"])
+        )
+    except FileNotFoundError:
+        raise QueueError(f"{proposal_id}: no such proposal; see `gonogo queue list {run_dir}`") from None
+    except OSError as error:
+        raise QueueError(f"{proposal_id}: cannot be read ({error.strerror})") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise QueueError(f"{proposal_id}: proposal.json is not a proposal") from None
+
+
+def decision_of(proposal: Proposal) -> Decision | None:
+    """The decision on a proposal; None while there is none.
+
+    Raises:
+        QueueError: When there is a file that is no decision: never an approval.
+    """
+    try:
+        data = json.loads((proposal.folder / "decision.json").read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError):
+        raise QueueError(f"{proposal.id}: decision.json is unreadable, so it decides nothing") from None
+    return _decision_from_json(proposal.id, data)
+
+
+def _decision_from_json(proposal_id: str, data: Any) -> Decision:
+    if not isinstance(data, dict) or data.pop("schema_version", None) != 1:
+        raise QueueError(f"{proposal_id}: decision.json is not a decision, so it decides nothing")
+    texts = ("id", "digest", "decision", "operator", "reason", "time", "terminal")
+    if set(data) != {*texts, "shown_s", "seen_to_end"} or not all(isinstance(data[name], str) for name in texts):
+        raise QueueError(f"{proposal_id}: decision.json has other fields than a decision, so it decides nothing")
+    if data["decision"] not in (APPROVED, REJECTED) or data["id"] != proposal_id:
+        raise QueueError(
+            f"{proposal_id}: decision.json decides {data['decision']!r} on {data['id']!r}: it counts for nothing"
+        )
+    return Decision(**data)
+
+
+def decide(run_dir: Path, decision: Decision) -> None:
+    """Write a decision. The first one stands.
+
+    Raises:
+        AlreadyDecided: When there is one.
+        QueueError: When the proposal is gone or is not the one that was shown, or a rejection gives no reason.
+    """
+    proposal = load(run_dir, decision.id)
+    standing = decision_of(proposal)
+    if standing is not None:
+        raise AlreadyDecided(decision.id, standing)
+    if decision.digest != proposal.digest:
+        raise QueueError(
+            f"{decision.id}: the job is not the one that was shown: it has digest {proposal.digest}, "
+            f"the decision names {decision.digest}; look at it again"
+        )
+    if decision.decision == REJECTED and not decision.reason.strip():
+        raise QueueError(f"{decision.id}: a rejection needs a reason, which goes back to the proposer")
+    try:
+        effects.create(proposal.folder / "decision.json", canonical(decision.to_json()), f"decision {decision.id}")
+    except FileExistsError:
+        standing = decision_of(proposal)
+        assert standing is not None, "a decision that exists can be read: it appears whole"
+        raise AlreadyDecided(decision.id, standing) from None
+
+
+def use(proposal: Proposal, time: datetime) -> bool:
+    """Use an OK up. True the first time, False ever after."""
+    data = canonical({"schema_version": 1, "id": proposal.id, "digest": proposal.digest, "time": _stamp(time)})
+    try:
+        effects.create(proposal.folder / "used.json", data, f"use {proposal.id}")
+    except FileExistsError:
+        return False
+    return True
+
+
+def is_used(proposal: Proposal) -> bool:
+    """Whether the OK on this proposal was used up."""
+    return (proposal.folder / "used.json").exists()
+
+
+def write_outcome(proposal: Proposal, outcome: Mapping[str, Any]) -> None:
+    """Note in the proposal's folder what became of it."""
+    effects.replace(proposal.folder / "outcome.json", canonical(dict(outcome)), f"outcome {proposal.id}")
+
+
+def _stamp(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
