@@ -252,19 +252,6 @@ def changes(before: ExactJob | None, after: ExactJob) -> list[tuple[str, str, st
     """
     if before is None:
         return []
-    risky = (
-        "image",
-        "host",
-        "user",
-        "port",
-        "cluster",
-        "partition",
-        "account",
-        "qos",
-        "nodes",
-        "gpus_per_node",
-        "time",
-    )
     old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
     ours = (before.token, after.token)
     rows: list[tuple[str, str, str]] = []
