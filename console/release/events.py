@@ -188,7 +188,15 @@ def _triaged(state: RunState, data: Data, entry: Entry) -> RunState:
 
 
 def _retry_requested(state: RunState, data: Data, entry: Entry) -> RunState:
-    return _change(replace(state, stopped=""), data["id"], reopened=True)
+    state = replace(state, stopped="")
+    if state.attempt(data["id"]) is not None:
+        return _change(state, data["id"], reopened=True)
+    # What had no job of its own (the target's copy, the freeze) is judged afresh.
+    for stage in state.stages:
+        gates = tuple(gate for gate in stage.gates if gate.id != data["id"])
+        triage = tuple(item for item in stage.triage if item.id != data["id"])
+        state = put_stage(state, replace(stage, gates=gates, triage=triage))
+    return state
 
 
 def _freeze_known(state: RunState, data: Data, entry: Entry) -> RunState:

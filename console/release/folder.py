@@ -111,24 +111,47 @@ def account() -> str:
         return f"uid-{os.getuid()}"
 
 
+def require_free(run_dir: Path) -> None:
+    """Make sure that a new run can have this folder: it is not there, or is empty.
+
+    Raises:
+        FolderError: When it is not free.
+    """
+    if run_dir.is_dir() and not any(run_dir.iterdir()):
+        return
+    if run_dir.is_symlink() or run_dir.exists():
+        raise FolderError(
+            f"{run_dir}: is not empty; name a new folder, or continue the run in it with `gonogo resume {run_dir}`"
+        )
+
+
 def create_run_folder(run_dir: Path, release: bytes) -> None:
     """Make a new run folder with its inputs.
 
     Raises:
-        FolderError: When there is something in it already.
+        FolderError: When it cannot be made.
     """
     try:
-        run_dir.mkdir(parents=True, exist_ok=True)
-        if any(item.name not in ("conductor.lock", "console.lock") for item in run_dir.iterdir()):
-            raise FolderError(
-                f"{run_dir}: is not empty; name a new folder, or continue the run in it with `gonogo resume {run_dir}`"
-            )
-        (run_dir / "submissions").mkdir()
-        (run_dir / "results").mkdir()
-        (run_dir / "requests").mkdir()
+        run_dir.mkdir(parents=True)
+        for name in ("submissions", "results", "requests"):
+            (run_dir / name).mkdir()
         effects.create(run_dir / RELEASE_NAME, release, RELEASE_NAME)
     except OSError as error:
         raise FolderError(f"{run_dir}: cannot be made into a run folder ({error.strerror})") from None
+
+
+def publish(fresh: Path, run_dir: Path) -> None:
+    """Give a complete new run folder its name.
+
+    Raises:
+        FolderError: When somebody else took the name meanwhile.
+    """
+    with effects.effect("publish run folder"):
+        try:
+            os.rename(fresh, run_dir)
+        except OSError as error:
+            raise FolderError(f"{run_dir}: cannot be used as a run folder ({error.strerror})") from None
+        effects.sync_folder(run_dir.parent)
 
 
 def require_run_folder(run_dir: Path) -> None:

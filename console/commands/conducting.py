@@ -1,0 +1,104 @@
+"""Conducting a release from the command line: with the console around it, or headless with plain lines."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from console.release.journal import Entry
+    from console.release.opening import Opened
+
+OpenRun = Callable[["Callable[[Entry], None] | None"], "Opened"]
+"""Opens the run, given what is to be called with each log entry."""
+
+INTERRUPTED = 130
+
+
+def add_options(parser: argparse.ArgumentParser, *, new_run: bool) -> None:
+    """Options that all commands which conduct a release share."""
+    if new_run:
+        parser.add_argument(
+            "--run-dir", type=Path, metavar="DIR", help="folder for the run (default: new, in gonogo-runs)"
+        )
+    parser.add_argument("--headless", action="store_true", help="no screen; one line for each step")
+    parser.add_argument(
+        "--approve-submissions",
+        choices=("each", "none"),
+        help="each: wait for an OK for every job (default); none: submit without asking",
+    )
+    parser.add_argument(
+        "--wait",
+        type=float,
+        metavar="SECONDS",
+        help="headless: stop with exit status 5 when an approval takes longer than this (default: wait for ever)",
+    )
+
+
+def utc() -> datetime:
+    """The wall clock, UTC."""
+    return datetime.now(UTC)
+
+
+def conduct(args: argparse.Namespace, run_dir: Path | None, open_run: OpenRun) -> int:
+    """Open a run and conduct it in the way that the options ask for.
+
+    Args:
+        args: Parsed options.
+        run_dir: The run folder where it exists already; then the console shows it before the conductor starts.
+        open_run: Opens the run. Called before the screen for a new run, so that bad input is a plain line.
+
+    Returns:
+        The exit status.
+    """
+    if args.headless:
+        return _headless(args, open_run)
+    from console.app import run_console
+
+    if run_dir is not None:
+        return run_console(run_dir, start_conductor=lambda: _conduct(open_run(None), None))
+    opened = open_run(None)
+    return run_console(opened.writer.run_dir, start_conductor=lambda: _conduct(opened, None))
+
+
+def _headless(args: argparse.Namespace, open_run: OpenRun) -> int:
+    from console.plain import PlainPrinter
+
+    printer = PlainPrinter(sys.stdout)
+    opened = open_run(printer.entry)
+    print(f"Run folder: {opened.writer.run_dir}", flush=True)
+    return asyncio.run(_until_signal(_conduct(opened, args.wait), opened))
+
+
+async def _until_signal(work: Awaitable[int], opened: Opened) -> int:
+    """Conduct until done; an interrupt or a termination ends the work cleanly, and the run can be resumed."""
+    task = asyncio.ensure_future(work)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        return await task
+    except asyncio.CancelledError:
+        waiting = any(item.outcome == "proposed" for item in opened.writer.state.attempts)
+        print(f"Stopped. Go on with: gonogo resume {opened.writer.run_dir}", flush=True)
+        return 5 if waiting else INTERRUPTED
+
+
+async def _conduct(opened: Opened, wait_s: float | None) -> int:
+    from console.release.connecting import connect
+
+    from console.release.conductor import Conductor
+
+    conductor = Conductor(
+        opened.release, opened.writer, lambda: connect(opened.release.cluster), approve=opened.approve, wait_s=wait_s
+    )
+    try:
+        return await conductor.run()
+    finally:
+        opened.lock.close()

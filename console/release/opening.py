@@ -1,0 +1,198 @@
+"""From files to a conductor: checks every input before anything is submitted, makes or reopens the run folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from console.release import effects, folder
+from console.release.canonical import sha256
+from console.release.clusters import choose_cluster, find_clusters
+from console.release.errors import InputError, Problem
+from console.release.journal import Entry
+from console.release.proposing import Release, make_plan
+from console.release.recipe import find_recipe, resolve_values
+from console.release.spec import load_release
+from console.release.writer import RunWriter
+
+RUNS_ROOT = "gonogo-runs"
+"""Folder below the working folder in which runs are kept unless another place is named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A release that is ready to be conducted, with its lock held.
+
+    Attributes:
+        release: What is released.
+        writer: Its log and state.
+        lock: The conductor's lock.
+        approve: "each" or "none", as the flag or the inputs say.
+    """
+
+    release: Release
+    writer: RunWriter
+    lock: folder.Lock
+    approve: str
+
+
+def check_inputs(
+    release_file: Path, run_dir: Path, run_id: str, clusters_file: Path | None
+) -> tuple[Release, dict[str, Any]]:
+    """Read and check everything that a release is made from.
+
+    Returns:
+        The release, and its inputs as the log records them.
+
+    Raises:
+        InputError: With one line for each thing that is wrong.
+    """
+    spec = load_release(release_file)
+    clusters = find_clusters(Path.cwd(), clusters_file)
+    cluster = choose_cluster(clusters, spec.cluster, release_file)
+    recipe = find_recipe(spec.recipe, spec.algorithm, release_file.parent)
+    resolve_values(recipe, spec.budget, spec.overrides)
+    release = Release(run_dir, run_id, spec, cluster, recipe)
+    _check_target_place(release, release_file)
+    make_plan(release)
+    inputs = {
+        "target": spec.target,
+        "revision": spec.revision or "",
+        "algorithm": spec.algorithm,
+        "budget": spec.budget,
+        "existing_drafter": spec.existing_drafter or "",
+        "cluster": cluster.name,
+        "login": f"{cluster.user}@{cluster.login_node}:{cluster.port}",
+        "account": cluster.account or "",
+        "partition": cluster.partition or "",
+        "recipe": recipe.name,
+        "recipe_sha256": recipe.sha256,
+        "clusters_file": str(clusters.file),
+        "release_sha256": sha256(release_file.read_bytes()),
+    }
+    return release, inputs
+
+
+def _check_target_place(release: Release, release_file: Path) -> None:
+    if not release.spec.target.startswith("/") and not release.cluster.hf_local:
+        raise InputError(
+            Problem(
+                str(release_file),
+                "target",
+                f"a cluster that says where targets are kept, since {release.spec.target} is a Hugging Face id",
+                f"cluster {release.cluster.name} without hf_local",
+                "set `gonogo: {hf_local: /path}` in its entry in clusters.yaml, or give `target` as an absolute path",
+            )
+        )
+
+
+def new_run_id(release_file: Path, now: datetime) -> str:
+    """A name for a new run: from the release file's name and the time, unique enough to sort and to say."""
+    stem = re.sub(r"[^a-z0-9]+", "-", release_file.stem.lower()).strip("-") or "release"
+    return f"{stem[:40]}-{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def start_run(
+    release_file: Path,
+    *,
+    run_dir: Path | None,
+    clusters_file: Path | None,
+    approve: str | None,
+    clock: Callable[[], datetime],
+    on_entry: Callable[[Entry], None] | None = None,
+) -> Opened:
+    """Check the inputs, make the run folder, take its lock and write the first log entry.
+
+    Raises:
+        InputError: When an input is wrong; nothing was created then.
+        folder.FolderError: When the folder cannot be used.
+    """
+    run_id = run_dir.name if run_dir is not None else new_run_id(release_file, clock())
+    if run_dir is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", run_id):
+        raise folder.FolderError(
+            f"{run_dir}: the folder's name becomes the name of the run; use letters, digits, dot, dash and underscore"
+        )
+    place = (run_dir or Path(RUNS_ROOT) / run_id).absolute()
+    release, inputs = check_inputs(release_file, place, run_id, clusters_file)
+    effects.arm(dict(os.environ))
+    approve = approve or release.spec.approve_submissions
+    folder.require_free(place)
+    # The folder appears whole, with its first log entry, or not at all: there is no half-made run to resume.
+    fresh = place.with_name(f".new-{place.name}-{secrets.token_hex(4)}")
+    folder.create_run_folder(fresh, release_file.read_bytes())
+    RunWriter(fresh, clock).record(
+        "run_started",
+        f"Release of a {inputs['algorithm']} drafter for {inputs['target']} on {inputs['cluster']} ({inputs['login']})",
+        actor=f"operator:{folder.account()}",
+        run_id=run_id,
+        inputs={**inputs, "approve_submissions": approve},
+        overrides=dict(release.spec.overrides),
+        version=metadata.version("gonogo"),
+        host=socket.gethostname(),
+    )
+    folder.publish(fresh, place)
+    lock = folder.Lock(place, "conductor")
+    writer = RunWriter(place, clock, on_entry)
+    if on_entry is not None:
+        on_entry(writer.entries[0])
+    return Opened(release, writer, lock, approve)
+
+
+def resume_run(
+    run_dir: Path,
+    *,
+    approve: str | None,
+    clock: Callable[[], datetime],
+    on_entry: Callable[[Entry], None] | None = None,
+) -> Opened:
+    """Take up a run where its log ends.
+
+    Raises:
+        InputError: When its inputs are not what they were, or not usable any more.
+        folder.FolderError: When it is not a run folder, or another conductor has it.
+        console.release.journal.LogError: When its log was changed.
+    """
+    run_dir = run_dir.absolute()
+    folder.require_run_folder(run_dir)
+    effects.arm(dict(os.environ))
+    lock = folder.Lock(run_dir, "conductor")
+    writer = RunWriter(run_dir, clock, on_entry)
+    inputs = writer.state.inputs
+    if not inputs:
+        lock.close()
+        raise folder.FolderError(f"{run_dir}: its log ends before the run began; start a new run in a new folder")
+    release_file = run_dir / folder.RELEASE_NAME
+    release, now = check_inputs(release_file, run_dir, writer.state.run_id, Path(inputs["clusters_file"]))
+    if now["release_sha256"] != inputs["release_sha256"]:
+        lock.close()
+        raise InputError(
+            Problem(
+                str(release_file),
+                "the whole file",
+                "the inputs that this run was started with",
+                "other bytes",
+                "put them back, or start a new run with the new inputs",
+            )
+        )
+    changed = {key: value for key, value in now.items() if inputs.get(key) != value}
+    approve = approve or str(inputs.get("approve_submissions", "each"))
+    if writer.state.verdict is None:
+        more = f"; changed since: {', '.join(sorted(changed))}" if changed else ""
+        writer.record(
+            "run_resumed",
+            f"Resumed by {folder.account()} on {socket.gethostname()}{more}",
+            actor=f"operator:{folder.account()}",
+            changed=changed,
+            approve_submissions=approve,
+            host=socket.gethostname(),
+            version=metadata.version("gonogo"),
+        )
+    return Opened(release, writer, lock, approve)

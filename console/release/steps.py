@@ -1,0 +1,288 @@
+"""What carrying out each step means. Every function logs what it did; none of them decides what comes next."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from console.release import cluster_setup, expectations, freezing, judging, proposing, queue, submission, target
+from console.release.canonical import sha256
+from console.release.decisions import TARGET_CHECK, PlannedTask, Session, Step
+from console.release.state import Attempt, GateRecord
+from console.release.triage import Failure, failure_of, triage
+from gates.verdict import FailureClass, Verdict
+
+if TYPE_CHECKING:
+    from console.release.conductor import Conductor
+
+
+def words(step: Step) -> str:
+    """A step in a few words, for the screen."""
+    name = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in type(step).__name__).strip()
+    about = getattr(step, "id", "") or getattr(step, "stage", "")
+    return f"{name} {about}".strip()
+
+
+def attempt(conductor: Conductor, name: str) -> Attempt:
+    """An attempt that the log knows."""
+    found = conductor.writer.state.attempt(name)
+    assert found is not None, "steps name attempts that are in the state"
+    return found
+
+
+async def probe(conductor: Conductor) -> Session:
+    """Ask the cluster; on a first run, log what it is."""
+    from console.release.conductor import BAD_INPUT, SYSTEMIC, Stop
+
+    writer = conductor.writer
+    try:
+        if writer.state.setup:
+            await cluster_setup.reachable(conductor.release, conductor.connection)
+        else:
+            facts = await cluster_setup.probe(conductor.release, conductor.connection)
+            writer.record("stage_started", "Stage setup begins", stage="setup")
+            text = f"{facts['host']} answers: Slurm {facts['slurm_version']}, partition {facts['partition']}"
+            writer.record("setup_done", text, stage="setup", facts=facts)
+    except cluster_setup.SetupProblem as problem:
+        raise Stop(SYSTEMIC if problem.systemic else BAD_INPUT, str(problem)) from None
+    offset = writer.state.setup.get("clock_offset_ms")
+    conductor.live.clock_offset_s = None if offset is None else offset / 1000
+    return replace(conductor.session, probed=True)
+
+
+async def find_target(conductor: Conductor) -> None:
+    """Look whether the target is on the cluster already."""
+    release, writer = conductor.release, conductor.writer
+    path = release.target_path
+    found = await target.find(conductor.connection.host, path)
+    given = release.spec.target.startswith("/")
+    # A folder that is there but not readable is never downloaded over: its check fails and says so.
+    present = found != "absent" or given
+    text = f"The target lies at {path} ({found})" if present else f"The target is not at {path}; it must be staged"
+    known = {"path": path, "revision": release.spec.revision or "", "present": present, "found": found}
+    writer.record("target_known", text, stage="stage_target", target=known)
+
+
+async def check_target(conductor: Conductor) -> None:
+    """Check the copy that was found, on the login node, and judge it."""
+    release, writer = conductor.release, conductor.writer
+    data = await target.check(conductor.connection.host, release.cluster.python, release.target_path)
+    copy = f"results/{TARGET_CHECK}/target_check.json"
+    judging.keep_bytes(writer.run_dir, copy, data)
+    files = {"target_check": data or None}
+    judging.judge(writer, "stage_target", "target", TARGET_CHECK, files, expectations.target(release))
+
+
+def propose(conductor: Conductor, task: PlannedTask, number: int, change: str) -> None:
+    """Put a job into the queue and log it."""
+    writer = conductor.writer
+    proposal = proposing.put_in_queue(conductor.release, writer.state, task, number, change, writer.clock())
+    job = proposal.job()
+    why = f" ({change})" if change else ""
+    writer.record(
+        "job_proposed",
+        f"Proposed {proposal.id}: {job.summary}{why}; digest {job.digest}",
+        stage=task.stage,
+        id=proposal.id,
+        digest=job.digest,
+        token=job.token,
+        task=task.task,
+        attempt=number,
+        kind=job.kind,
+        summary=job.summary,
+        change=proposal.change,
+        gpus=job.gpus,
+        limit_s=job.limit_s,
+        job_dir=job.job_dir,
+        proposer=proposal.proposer,
+        cluster=job.cluster,
+        host=job.host,
+    )
+
+
+async def await_decision(conductor: Conductor, name: str) -> None:
+    """Wait until somebody decided, and log the decision with what its receipt says."""
+    writer = conductor.writer
+    current = attempt(conductor, name)
+    proposal = queue.load(writer.run_dir, name)
+    if conductor.approve == "none":
+        _approve_by_policy(conductor, proposal, current)
+    decision = await _decision(conductor, proposal)
+    if decision is None:
+        return
+    if decision.digest != current.digest or proposal.digest != current.digest:
+        reason = f"the decision is on digest {decision.digest}, proposed was {current.digest}"
+        _record_decision(conductor, current, "invalidated", "conductor", reason, decision)
+        return
+    by = "policy" if decision.operator == "policy" else f"operator:{decision.operator}"
+    _record_decision(conductor, current, decision.decision, by, decision.reason, decision)
+
+
+def _approve_by_policy(conductor: Conductor, proposal: queue.Proposal, current: Attempt) -> None:
+    stamp = f"{conductor.writer.clock():%Y-%m-%dT%H:%M:%SZ}"
+    reason = "approve_submissions is none"
+    decision = queue.Decision(proposal.id, current.digest, queue.APPROVED, "policy", reason, stamp, "conductor")
+    try:
+        queue.decide(conductor.writer.run_dir, decision)
+    except queue.AlreadyDecided:
+        return
+    except queue.QueueError as error:
+        _record_decision(conductor, current, "invalidated", "conductor", str(error), None)
+
+
+async def _decision(conductor: Conductor, proposal: queue.Proposal) -> queue.Decision | None:
+    """The decision once there is one; None when the log moved on in another way meanwhile."""
+    from console.release.conductor import WAITING, Stop
+
+    writer, live = conductor.writer, conductor.live
+    start = conductor.monotonic()
+    complaint = ""
+    while True:
+        current = writer.state.attempt(proposal.id)
+        if current is None or current.outcome != "proposed":
+            return None
+        try:
+            decision = queue.decision_of(proposal)
+            if decision is not None:
+                return decision
+        except queue.QueueError as error:
+            if str(error) != complaint:
+                complaint = str(error)
+                writer.record("odd_decision", complaint, stage=current.stage, id=proposal.id)
+        live.wait("operator", f"approval of {proposal.id}: {current.summary}", conductor.now())
+        if conductor.wait_s is not None and conductor.monotonic() - start >= conductor.wait_s:
+            raise Stop(WAITING, f"waiting for an approval: {proposal.id}")
+        await conductor.mailbox.wait()
+
+
+def _record_decision(
+    conductor: Conductor, current: Attempt, word: str, by: str, reason: str, decision: queue.Decision | None
+) -> None:
+    human = word == queue.REJECTED
+    said = f": {reason}" if reason else ""
+    conductor.writer.record(
+        "job_decided",
+        f"{current.id} {word} by {by}{said}; digest {current.digest}",
+        stage=current.stage,
+        actor=by,
+        human=human,
+        id=current.id,
+        digest=current.digest,
+        decision=word,
+        by=by,
+        reason=reason,
+        receipt=None if decision is None else decision.to_json(),
+    )
+
+
+async def reconcile(conductor: Conductor, name: str) -> None:
+    """Ask what became of a submission until it is known, showing what is asked of whom."""
+    current = attempt(conductor, name)
+    settle = conductor.release.cluster.settle_seconds
+    await submission.reconcile(conductor.writer, conductor.connection.slurm, current, settle)
+    after = attempt(conductor, name)
+    if after.outcome in ("unknown", "submitting"):
+        conductor.live.wait("operator", f"{name}: outcome unknown: {after.said}", conductor.now())
+        await submission.pause(conductor.writer, conductor.next_round(name))
+
+
+def judge(conductor: Conductor, name: str, gates: tuple[str, ...]) -> None:
+    """Let the gates of a task read the bytes that were kept of its results."""
+    current = attempt(conductor, name)
+    writer = conductor.writer
+    for gate in gates:
+        if writer.state.stage(current.stage).gate(gate, name) is not None:
+            continue
+        kinds = expectations.kinds(current.stage, gate)
+        files = judging.load_kept(writer.run_dir, current.results, kinds)
+        expected = expectations.expected(conductor.release, writer.state, current, gate)
+        verdict = judging.judge(writer, current.stage, gate, name, files, expected)
+        if verdict.passed:
+            _learn(conductor, current, gate, files)
+
+
+def _learn(conductor: Conductor, current: Attempt, gate: str, files: dict[str, bytes | None]) -> None:
+    """What later stages need to know from results that passed."""
+    writer = conductor.writer
+    if gate == "target":
+        writer.record("target_known", "The target is staged", stage=current.stage, target={"staged": True})
+    elif gate in ("train", "export"):
+        source = proposing.export_dir(conductor.release, writer.state)
+        size = expectations.export_bytes(files.get("export_check"))
+        known = {"source": source, "export_bytes": size}
+        writer.record("freeze_known", f"The export is {source}, {size} bytes", stage=current.stage, freeze=known)
+    elif gate == "freeze":
+        known = expectations.frozen(files.get("freeze"))
+        writer.record("freeze_known", f"Frozen to {known['destination']}", stage="freeze", freeze=known)
+
+
+def decide_triage(conductor: Conductor, stage: str, task: str, name: str, gate: str) -> None:
+    """Decide what follows from a failure and log it before it is done."""
+    writer = conductor.writer
+    record = writer.state.stage(stage)
+    values = proposing.values_for(conductor.release, writer.state, stage, task)
+    failure = _failure(record.gate(gate, name), writer.state.attempt(name), task, values)
+    decided = triage(failure, record)
+    writer.record(
+        "triaged",
+        f"{name} failed ({decided.failure_class}); next: {decided.step}: {decided.detail}",
+        stage=stage,
+        **asdict(decided),
+    )
+
+
+_DISTURBED = ("NODE_FAIL", "PREEMPTED", "BOOT_FAIL")
+
+
+def _failure(gate: GateRecord | None, current: Attempt | None, task: str, values: dict[str, Any]) -> Failure:
+    if gate is not None:
+        return failure_of(gate, task, values)
+    assert current is not None, "a failure without a gate belongs to an attempt"
+    disturbed = current.job_state.split(" ")[0] in _DISTURBED
+    failure_class = FailureClass.INFRA_TRANSIENT if disturbed else FailureClass.RESULT_MISSING
+    return Failure(current.id, task, failure_class, current.said, {}, values)
+
+
+async def freeze(conductor: Conductor) -> Session:
+    """Freeze the export on the login node, judge the result, and remember the manifest's digest."""
+    release, writer = conductor.release, conductor.writer
+    place = freezing.FreezePlace(
+        python=release.cluster.python,
+        source=proposing.export_dir(release, writer.state),
+        destination=release.drafter_path,
+        work=f"{release.remote_root}/freeze",
+    )
+    writer.record("freeze_started", f"Freezing {place.source} to {place.destination}", stage="freeze")
+    data = await freezing.freeze(conductor.connection.host, place)
+    verdict = _judge_freeze(conductor, data, "freeze", expectations.freeze(release, writer.state))
+    if verdict.passed:
+        known = expectations.frozen(data)
+        writer.record("freeze_known", f"Frozen to {known['destination']}", stage="freeze", freeze=known)
+        return replace(conductor.session, freeze_verified=True)
+    return conductor.session
+
+
+async def verify_freeze(conductor: Conductor) -> Session:
+    """Verify the frozen drafter where it lies."""
+    release, writer = conductor.release, conductor.writer
+    known = writer.state.freeze
+    manifest = str(known["manifest_sha256"])
+    host = conductor.connection.host
+    data = await freezing.verify(host, release.cluster.python, str(known["destination"]), manifest)
+    expected = {**expectations.freeze(release, writer.state), "manifest_sha256": manifest}
+    verdict = _judge_freeze(conductor, data, "verify", expected)
+    return replace(conductor.session, freeze_verified=verdict.passed)
+
+
+def _judge_freeze(conductor: Conductor, data: bytes, name: str, expected: dict[str, Any]) -> Verdict:
+    writer = conductor.writer
+    digest = sha256(data)
+    judging.keep_bytes(writer.run_dir, f"results/{name}/{digest[:16]}.json", data)
+    stage = writer.state.current.name
+    return judging.judge(writer, stage, "freeze", name, {"freeze": data or None}, expected)
+
+
+def since(stamp: str) -> datetime:
+    """A time as it is written in the log, as a datetime."""
+    return datetime.fromisoformat(stamp)

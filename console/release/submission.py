@@ -1,0 +1,172 @@
+"""Exactly once: from an OK to a job that Slurm has, and back from a lost answer to certainty.
+
+The order is fixed. The bytes are compared with the approved digest; the intent is logged, which uses the OK up;
+then, and only then, the cluster is asked to submit. Whatever is not a proven answer is UNKNOWN, and UNKNOWN
+leads to questions, never to a second submission.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+
+from backends.slurm.model import Accepted, NotSubmitted, Refused, SubmitOutcome, SubmitRequest, Unknown, Upload
+from console.release import effects, queue
+from console.release.job import ExactJob, JobError
+from console.release.ports import Scheduler
+from console.release.state import Attempt
+from console.release.writer import RunWriter
+
+RECONCILE_SECONDS = 2.0
+"""First pause between two rounds of questions about an unknown submission; it doubles up to a minute."""
+
+
+class Invalid(Exception):
+    """The approved job is not the one that lies there now. Says which and how both differ."""
+
+
+def check_approved(attempt: Attempt, proposal: queue.Proposal, decision: queue.Decision | None) -> ExactJob:
+    """Make sure that what lies in the queue is exactly what was logged, shown and approved.
+
+    Returns:
+        The job, read from the approved bytes.
+
+    Raises:
+        Invalid: When it is not; nothing may be submitted then.
+    """
+    if proposal.digest != attempt.digest:
+        raise Invalid(
+            f"job.json was changed after the proposal: it has digest {proposal.digest}, proposed was {attempt.digest}"
+        )
+    if decision is None or decision.decision != queue.APPROVED:
+        raise Invalid("there is no approval for it")
+    if decision.digest != attempt.digest:
+        raise Invalid(f"the approval names digest {decision.digest}, the job has {attempt.digest}")
+    try:
+        job = proposal.job()
+        proposal.uploads()
+    except (JobError, queue.QueueError) as error:
+        raise Invalid(str(error)) from None
+    if (job.stage, job.task, job.attempt, job.token) != (attempt.stage, attempt.task, attempt.attempt, attempt.token):
+        raise Invalid("job.json is a job of another attempt")
+    return job
+
+
+def to_request(job: ExactJob, uploads: dict[str, bytes]) -> SubmitRequest:
+    """What the backend submits, built from the approved job and nothing else."""
+    files = tuple(Upload(ref.name, uploads[ref.name], ref.sha256, ref.mode) for ref in job.uploads)
+    return SubmitRequest(
+        token=job.token,
+        digest=job.digest,
+        job_name=job.job_name,
+        options=job.sbatch_options(),
+        script=job.script.encode("utf-8"),
+        job_dir=job.job_dir,
+        claim_dir=job.claim_dir,
+        uploads=files,
+    )
+
+
+async def submit(writer: RunWriter, slurm: Scheduler, attempt: Attempt) -> None:
+    """Submit an approved job: check, use the OK up, log the intent, ask the cluster, log the answer."""
+    proposal = queue.load(writer.run_dir, attempt.id)
+    try:
+        job = check_approved(attempt, proposal, _decision(proposal))
+        if queue.is_used(proposal):
+            raise Invalid("this OK was used before")
+        uploads = proposal.uploads()
+    except (Invalid, queue.QueueError) as error:
+        writer.record(
+            "job_decided",
+            f"{attempt.id} is not submitted: {error}",
+            stage=attempt.stage,
+            id=attempt.id,
+            digest=attempt.digest,
+            decision="invalidated",
+            by="conductor",
+            reason=str(error),
+        )
+        return
+    writer.record(
+        "submit_intent",
+        f"Submitting {attempt.id} to {job.user}@{job.host}: {job.summary}",
+        stage=attempt.stage,
+        id=attempt.id,
+        digest=attempt.digest,
+        token=job.token,
+    )
+    if not queue.use(proposal, writer.clock()):
+        outcome: SubmitOutcome = Unknown("the OK was used by another process at this moment")
+    else:
+        with effects.effect(f"submit {attempt.id}"):
+            outcome = await slurm.submit(to_request(job, uploads))
+    record_outcome(writer, attempt, outcome)
+
+
+def _decision(proposal: queue.Proposal) -> queue.Decision | None:
+    try:
+        return queue.decision_of(proposal)
+    except queue.QueueError:
+        return None
+
+
+async def reconcile(writer: RunWriter, slurm: Scheduler, attempt: Attempt, settle_seconds: float) -> None:
+    """One round of questions about a submission whose outcome is not known."""
+    proposal = queue.load(writer.run_dir, attempt.id)
+    queue.use(proposal, writer.clock())
+    if proposal.digest != attempt.digest:
+        outcome: SubmitOutcome = Unknown("job.json was changed after the submission; what to ask for is not certain")
+    else:
+        # Nothing is submitted here, so the uploads are not needed and may even be gone.
+        job = proposal.job()
+        request = to_request(job.model_copy(update={"uploads": ()}), {})
+        since = datetime.fromisoformat(attempt.submitted_at).timestamp()
+        with effects.effect(f"reconcile {attempt.id}"):
+            outcome = await slurm.reconcile(request, submitted_at=since, settle_seconds=settle_seconds)
+    record_outcome(writer, attempt, outcome)
+
+
+def record_outcome(writer: RunWriter, attempt: Attempt, outcome: SubmitOutcome) -> None:
+    """Log what became of a submission; the same unknown answer twice in a row is logged once."""
+    match outcome:
+        case Accepted():
+            word, text, job_id = "accepted", f"Slurm took it as job {outcome.job_id}", outcome.job_id
+            said = outcome.warning
+        case Refused():
+            word, text, job_id, said = "refused", f"Slurm refused it: {outcome.said}", None, outcome.said
+        case NotSubmitted():
+            word, text, job_id, said = (
+                "not_submitted",
+                f"It surely was not submitted: {outcome.proof}",
+                None,
+                outcome.proof,
+            )
+        case Unknown():
+            word, job_id, said = "unknown", None, _questions(outcome)
+            text = f"Nobody can say yet whether Slurm has it: {said}"
+    current = writer.state.attempt(attempt.id)
+    if word == "unknown" and current is not None and current.outcome == "unknown" and current.said == said:
+        return
+    writer.record(
+        "submit_outcome",
+        f"{attempt.id}: {text}",
+        stage=attempt.stage,
+        id=attempt.id,
+        digest=attempt.digest,
+        outcome=word,
+        job_id=job_id,
+        said=said,
+    )
+    proposal = queue.load(writer.run_dir, attempt.id)
+    queue.write_outcome(proposal, {"outcome": word, "job_id": job_id, "said": said, "digest": attempt.digest})
+
+
+def _questions(outcome: Unknown) -> str:
+    asked = "; ".join(f"{item.source}: {item.answer}" for item in outcome.asked)
+    return f"{outcome.said} ({asked})" if asked else outcome.said
+
+
+async def pause(writer: RunWriter, round_number: int) -> None:
+    """Wait before the next round of questions: longer each time, and no longer than until something happens."""
+    await writer.changed(timeout=min(60.0, RECONCILE_SECONDS * 2**round_number))
+    await asyncio.sleep(0)
