@@ -226,7 +226,7 @@ class Conductor:
                 self.session = await steps.verify_freeze(self)
             case AwaitOperator(name, why, bad_input):
                 await self._await_operator(name, why, bad_input)
-            case StopSystemic(why):
+            case StopSystemic(_, why):
                 raise Stop(SYSTEMIC, why)
             case Close():
                 self._close(step)

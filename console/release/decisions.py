@@ -174,6 +174,7 @@ class AwaitOperator(Step):
 class StopSystemic(Step):
     """The cluster is not usable: stop without a verdict."""
 
+    id: str
     why: str
 
 
@@ -310,6 +311,6 @@ def _after_failure(stage: Stage, task: PlannedTask, attempt: int, name: str, gat
         verdict = ReleaseVerdict(decided.values["verdict"])
         return Close(verdict, decided.failure_class, decided.detail, stage.name)
     if decided.step == SYSTEMIC:
-        return StopSystemic(decided.detail)
+        return StopSystemic(name, decided.detail)
     assert decided.step == ASK, "triage knows four steps"
     return AwaitOperator(name, decided.detail, bad_input=True)

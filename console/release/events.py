@@ -48,7 +48,8 @@ def _run_started(state: RunState, data: Data, entry: Entry) -> RunState:
 
 
 def _run_resumed(state: RunState, data: Data, entry: Entry) -> RunState:
-    return replace(state, stopped="")
+    state = replace(state, stopped="")
+    return _reopen(state, data["reopened"]) if data.get("reopened") else state
 
 
 def _stage_started(state: RunState, data: Data, entry: Entry) -> RunState:
@@ -188,13 +189,16 @@ def _triaged(state: RunState, data: Data, entry: Entry) -> RunState:
 
 
 def _retry_requested(state: RunState, data: Data, entry: Entry) -> RunState:
-    state = replace(state, stopped="")
-    if state.attempt(data["id"]) is not None:
-        return _change(state, data["id"], reopened=True)
+    return _reopen(replace(state, stopped=""), data["id"])
+
+
+def _reopen(state: RunState, name: str) -> RunState:
+    if state.attempt(name) is not None:
+        return _change(state, name, reopened=True)
     # What had no job of its own (the target's copy, the freeze) is judged afresh.
     for stage in state.stages:
-        gates = tuple(gate for gate in stage.gates if gate.id != data["id"])
-        triage = tuple(item for item in stage.triage if item.id != data["id"])
+        gates = tuple(gate for gate in stage.gates if gate.id != name)
+        triage = tuple(item for item in stage.triage if item.id != name)
         state = put_stage(state, replace(stage, gates=gates, triage=triage))
     return state
 

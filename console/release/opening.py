@@ -16,11 +16,13 @@ from typing import Any
 from console.release import effects, folder
 from console.release.canonical import sha256
 from console.release.clusters import choose_cluster, find_clusters
+from console.release.decisions import AwaitOperator, Plan, Session, StopSystemic, next_step
 from console.release.errors import InputError, Problem
 from console.release.journal import Entry
 from console.release.proposing import Release, make_plan
 from console.release.recipe import find_recipe, resolve_values
 from console.release.spec import load_release
+from console.release.state import RunState
 from console.release.writer import RunWriter
 
 RUNS_ROOT = "gonogo-runs"
@@ -186,13 +188,26 @@ def resume_run(
     approve = approve or str(inputs.get("approve_submissions", "each"))
     if writer.state.verdict is None:
         more = f"; changed since: {', '.join(sorted(changed))}" if changed else ""
+        again = _waits_for_a_person(writer.state, make_plan(release))
+        more += f"; {again} is tried again" if again else ""
         writer.record(
             "run_resumed",
             f"Resumed by {folder.account()} on {socket.gethostname()}{more}",
             actor=f"operator:{folder.account()}",
+            human=bool(again),
+            reopened=again,
             changed=changed,
             approve_submissions=approve,
             host=socket.gethostname(),
             version=metadata.version("gonogo"),
         )
     return Opened(release, writer, lock, approve)
+
+
+def _waits_for_a_person(state: RunState, plan: Plan) -> str:
+    """What a person must have dealt with before they resume: its id, empty when nothing waits for that.
+
+    Resuming after a rejection, a refusal or a stop is asking for another try, so it is logged as one.
+    """
+    step = next_step(state, plan, Session(probed=True, freeze_verified=True))
+    return step.id if isinstance(step, AwaitOperator | StopSystemic) else ""
