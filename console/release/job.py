@@ -248,29 +248,23 @@ def changes(before: ExactJob | None, after: ExactJob) -> list[tuple[str, str, st
 
     Returns:
         (field, before, after) as text; empty when there is no job before. What differs in every attempt by
-        design (token, names and folders made from it, attempt number) is left out unless nothing else is new.
+        design (token, attempt number, and where these two stand in names and folders) is left out.
     """
     if before is None:
         return []
     old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
-    ours = (before.token, after.token)
-    rows: list[tuple[str, str, str]] = []
     ordered = [*RISKY, *(name for name in new if name not in RISKY and name not in _BY_DESIGN)]
-    for name in ordered:
-        left, right = _text(old[name]), _text(new[name])
-        for token, attempt in zip(ours, (before, after), strict=True):
-            left, right = (_neutral(text, token, attempt) for text in (left, right))
-        if left != right:
-            rows.append((name, _text(old[name]), _text(new[name])))
-    return rows
+    rows = [(name, _text(old[name]), _text(new[name])) for name in ordered]
+    return [row for row in rows if neutral(row[1], before) != neutral(row[2], after)]
 
 
-_BY_DESIGN = frozenset({"attempt", "token", "job_name", "job_dir", "claim_dir", "schema_version", "run_id"})
+_BY_DESIGN = frozenset({"attempt", "token", "schema_version"})
 
 
-def _neutral(text: str, token: str, job: ExactJob) -> str:
-    text = text.replace(job.job_dir, "JOB_DIR").replace(job.claim_dir, "CLAIM_DIR")
-    return text.replace(token, "TOKEN").replace(token[:8], "TOKEN8")
+def neutral(text: str, job: ExactJob) -> str:
+    """Text of a job with its token taken out, and its attempt number where that stands beside the token."""
+    text = text.replace(f"{job.task}-{job.attempt}-{job.token[:8]}", f"{job.task}-ATTEMPT-TOKEN8")
+    return text.replace(job.token, "TOKEN").replace(job.token[:8], "TOKEN8")
 
 
 def _text(value: Any) -> str:
