@@ -1,0 +1,130 @@
+"""A release line by line: for headless runs, pipes, logs of other programs, and screen readers.
+
+The same facts as on the screen, one line for each entry of the work log, and a line whenever it is a person who
+is waited for. Nothing is said by colour alone; colour is only used on a terminal, and not where NO_COLOR is set.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TextIO
+
+from console.release.events import apply
+from console.release.journal import Entry, Kind
+from console.release.state import Attempt, Outcome, RunState
+from console.safe_text import safe
+
+MARKS = {Kind.ACTION: "ACTION", Kind.HUMAN_INTERVENTION: "HUMAN "}
+"""How the kind of an entry is written, in as many characters for each."""
+
+_BOLD, _RED, _GREEN, _YELLOW, _RESET = "\x1b[1m", "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"
+
+
+def entry_line(entry: Entry) -> str:
+    """One entry as one line: time (UTC), kind, who, stage, what was done and why."""
+    where = f" [{safe(entry.stage)}]" if entry.stage else ""
+    return f"{safe(entry.time[11:19])} {MARKS[entry.kind]} {safe(entry.actor)}{where} {safe(entry.text)}"
+
+
+def waiting_line(state: RunState, run_dir: Path) -> str:
+    """Whom the release waits for, and by which command to answer; empty when it waits for no person."""
+    if state.verdict is not None:
+        return ""
+    from backends.quoting import quote
+
+    lines = [
+        f"approve {safe(attempt.id)} ({safe(attempt.summary)}; {_cost(attempt)}) "
+        f"with `gonogo queue approve {safe(quote(str(run_dir)))} {safe(attempt.id)}`"
+        for attempt in state.attempts
+        if attempt.outcome is Outcome.PROPOSED
+    ]
+    if lines:
+        return f"waiting for the operator: {'; '.join(lines)}"
+    held = next((item for item in state.current.attempts if _held(state, item)), None)
+    if held is None:
+        return ""
+    return f"waiting for the operator: {safe(held.id)} is {held.outcome}: {safe(held.said)}"
+
+
+def _held(state: RunState, attempt: Attempt) -> bool:
+    """Whether nothing goes on with an attempt's task before a person acts."""
+    newest = state.stage(attempt.stage).latest(attempt.task)
+    return newest == attempt and not attempt.reopened and attempt.outcome in (Outcome.REJECTED, Outcome.REFUSED)
+
+
+def _cost(attempt: Attempt) -> str:
+    hours, rest = divmod(attempt.limit_s, 3600)
+    limit = f"{hours}:{rest // 60:02d}:{rest % 60:02d}"
+    return f"{attempt.gpus} GPUs, at most {limit}, {attempt.gpus * attempt.limit_s / 3600:.2f} GPU hours"
+
+
+def coloured(stream: TextIO, environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a stream takes colour: a terminal, not a dumb one, and nobody asked for none."""
+    return not environ.get("NO_COLOR") and environ.get("TERM") != "dumb" and stream.isatty()
+
+
+class PlainPrinter:
+    """Prints a release as it goes.
+
+    A reader that goes away (a closed pipe) silences the printer and never disturbs the release.
+
+    Args:
+        stream: Where to.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._colour = coloured(stream)
+        self._open = True
+        self._state = RunState()
+        self._run_dir: Path | None = None
+        self._policy = False
+        self._waiting = ""
+
+    def begin(self, state: RunState, run_dir: Path) -> None:
+        """Say which run this is, and whom it waits for; from now on each new waiting is said too."""
+        self._state, self._run_dir = state, run_dir
+        self._print(f"Run folder: {safe(str(run_dir))} (times are UTC)")
+        self._say_waiting()
+
+    def entry(self, entry: Entry) -> None:
+        """Print one entry, and whom the release waits for after it."""
+        self._print(entry_line(entry), _tint(entry) if self._colour else "")
+        self._state = apply(self._state, entry)
+        asked = entry.data.get("approve_submissions")
+        inputs = entry.data.get("inputs")
+        if asked is None and isinstance(inputs, Mapping):
+            asked = inputs.get("approve_submissions")
+        if asked is not None:
+            self._policy = asked == "none"
+        self._say_waiting()
+
+    def _say_waiting(self) -> None:
+        if self._run_dir is None or self._policy:
+            return
+        line = waiting_line(self._state, self._run_dir)
+        if line != self._waiting:
+            self._waiting = line
+            if line:
+                self._print(line, f"{_BOLD}{_YELLOW}" if self._colour else "")
+
+    def _print(self, line: str, tint: str = "") -> None:
+        if not self._open:
+            return
+        try:
+            print(f"{tint}{line}{_RESET}" if tint else line, file=self._stream, flush=True)
+        except (OSError, ValueError):  # nobody reads, no space left, closed: the log has all of it
+            self._open = False
+
+
+def _tint(entry: Entry) -> str:
+    """The colour of an entry; its words say the same."""
+    if entry.kind is Kind.HUMAN_INTERVENTION:
+        return _YELLOW
+    if entry.data.get("event") == "gate":
+        return _GREEN if entry.data.get("pass") is True else _RED
+    if entry.data.get("event") == "verdict":
+        return _BOLD
+    return ""
