@@ -17,8 +17,8 @@ OPEN, CLOSE = "\u2039", "\u203a"
 # Categories that have no shape of their own, or change the shape of their neighbours: controls, formats,
 # private, surrogates, unassigned, line and paragraph separators, odd spaces, combining marks.
 _INVISIBLE = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp", "Zs", "Mn", "Me", "Mc"})
-# Letters and signs that are drawn as nothing: Hangul fillers and the empty Braille cell.
-_BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+# Letters and signs that are drawn as nothing: Hangul fillers, the empty Braille cell, blank hieroglyphs and notes.
+_BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800\U00013441\U00013442\U0001d159")
 _NAMES = {"\n": "LF", "\r": "CR", "\t": "TAB", "\x1b": "ESC", "\x00": "NUL", "\x07": "BEL", "\x08": "BS"}
 
 

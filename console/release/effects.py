@@ -76,15 +76,22 @@ def sync_folder(folder: Path) -> None:
 
 
 def append(path: Path, data: bytes, name: str) -> None:
-    """Append bytes to a file in one write and make them durable; the file is created if it is not there."""
+    """Append bytes to a file in one write and make them durable; the file is created if it is not there.
+
+    Where that fails (no space left), the file is cut back to what it was, so that nothing follows half an entry.
+    """
     with effect(f"append {name}"):
         fresh = not path.exists()
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
+            before = os.fstat(descriptor).st_size
             view = memoryview(data)
             while view:
                 view = view[os.write(descriptor, view) :]
             os.fsync(descriptor)
+        except OSError:
+            os.ftruncate(descriptor, before)
+            raise
         finally:
             os.close(descriptor)
         if fresh:

@@ -91,8 +91,17 @@ class Entry:
 def make_entry(
     seq: int, time: datetime, kind: Kind, actor: str, stage: str, text: str, data: Mapping[str, Any], prev: str
 ) -> Entry:
-    """Build an entry and compute its hash."""
+    """Build an entry and compute its hash.
+
+    The entry holds what a reader of the log will read: lists for tuples, and halves of surrogate pairs that met
+    in foreign text joined, since JSON cannot keep them apart.
+
+    Raises:
+        TypeError: When data holds anything but JSON values.
+        ValueError: When it holds a number that is not finite.
+    """
     stamp = time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    actor, stage, text, data = json.loads(canonical([actor, stage, text, data], floats=True))
     entry = Entry(seq, stamp, kind, actor, stage, text, data, prev, "")
     return Entry(seq, stamp, kind, actor, stage, text, data, prev, _hash(entry.to_json()))
 
@@ -102,13 +111,16 @@ def _hash(record: dict[str, Any]) -> str:
     return sha256(record["prev"].encode("ascii") + b"\n" + canonical(body, floats=True))
 
 
-_MARKDOWN = re.compile(r"([\\`*\[\]<>|&#~])")
+# An underscore within a word is just that; anywhere else it could begin or end emphasis.
+_MARKDOWN = re.compile(r"[\\`*\[\]<>|&#~]|(?<![^\W_])_|_(?![^\W_])")
+# What begins a list, a heading or a rule at the start of a line, also behind spaces.
+_LINE_START = re.compile(r"^ *(?=[-+=])|^ *\d+(?=[.)])")
 
 
 def markdown_text(text: str) -> str:
     """Foreign text as one line of Markdown that shows it and does nothing else."""
-    shown = _MARKDOWN.sub(r"\\\1", safe(text))
-    return re.sub(r"^([-+=_]|\d+[.)])", r"\\\1", shown)
+    shown = _MARKDOWN.sub(r"\\\g<0>", safe(text))
+    return _LINE_START.sub(r"\g<0>\\", shown)
 
 
 def render(entry: Entry) -> bytes:
@@ -121,21 +133,37 @@ def render(entry: Entry) -> bytes:
     return head.encode("utf-8") + b"<!-- gonogo " + record + b" -->\n\n"
 
 
-def parse(data: bytes) -> Iterator[Entry]:
+def parse(data: bytes, after: Entry | None = None) -> Iterator[Entry]:
     """Read the log back, checking every byte.
 
+    Args:
+        data: The whole log; or, where `after` is given, what stands behind that entry.
+        after: The entry before `data`, checked by an earlier call.
+
     Raises:
-        LogError: At the first byte that is not what was written, naming the entry and the line.
+        LogError: At the first byte that is not what was written, naming the entry and the line (counted in `data`).
     """
-    head = PREAMBLE[: len(data)]
-    if data[: len(PREAMBLE)] != head:
-        raise LogError(f"{LOG_NAME}: line 1: the heading was changed")
-    position, prev, seq = min(len(PREAMBLE), len(data)), GENESIS, 0
+    position, prev, seq = 0, GENESIS, 0
+    if after is not None:
+        prev, seq = after.hash, after.seq
+    else:
+        position = min(len(PREAMBLE), len(data))
+        if data[:position] != PREAMBLE[:position]:
+            raise LogError(f"{LOG_NAME}: line 1: the heading was changed")
     while position < len(data):
         seq += 1
         entry, end = _one(data, position, seq, prev)
         yield entry
         position, prev = end, entry.hash
+
+
+def records(data: bytes) -> Iterator[Entry]:
+    """Every record in some bytes that has the form of an entry, unchecked: for showing what follows a break."""
+    for found in _RECORD.finditer(data):
+        try:
+            yield entry_from_json(json.loads(found.group(1)))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
 
 
 def _one(data: bytes, position: int, seq: int, prev: str) -> tuple[Entry, int]:
@@ -203,14 +231,18 @@ def read_log(run_dir: Path) -> list[Entry]:
     return scan(read_bytes(run_dir))[0]
 
 
-def scan(data: bytes) -> tuple[list[Entry], TornLog | None]:
+def scan(data: bytes, after: Entry | None = None) -> tuple[list[Entry], TornLog | None]:
     """All whole entries, and the complaint about a torn last one if there is one.
+
+    Args:
+        data: The whole log; or, where `after` is given, what stands behind that entry.
+        after: The entry before `data`.
 
     Raises:
         LogError: Where a whole entry was changed.
     """
     entries: list[Entry] = []
-    found = parse(data)
+    found = parse(data, after)
     while True:
         try:
             entries.append(next(found))
