@@ -1,7 +1,7 @@
 """What each kind of log entry means for the state. One function per event; unknown events change nothing.
 
-The writers (conductor, submission) put `event` and these keys into an entry's data; this module is the only
-reader of them, for resume, for the screen and for replay alike.
+The writers (conductor, submission) put `event` and these keys into an entry's data; the stage is the entry's own.
+This module is the only reader of them, for resume, for the screen and for replay alike.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _run_resumed(state: RunState, data: Data, entry: Entry) -> RunState:
 
 
 def _stage_started(state: RunState, data: Data, entry: Entry) -> RunState:
-    stage = replace(state.stage(data["stage"]), status=StageStatus.RUNNING, started_at=entry.time)
+    stage = replace(state.stage(entry.stage), status=StageStatus.RUNNING, started_at=entry.time)
     return put_stage(state, stage)
 
 
@@ -66,7 +66,7 @@ def _stage_failed(state: RunState, data: Data, entry: Entry) -> RunState:
 
 
 def _end_stage(state: RunState, data: Data, entry: Entry, status: StageStatus) -> RunState:
-    stage = state.stage(data["stage"])
+    stage = state.stage(entry.stage)
     stage = replace(stage, status=status, ended_at=entry.time, detail=data.get("detail", ""))
     return put_stage(state, stage)
 
@@ -86,7 +86,6 @@ def _job_proposed(state: RunState, data: Data, entry: Entry) -> RunState:
         "id",
         "digest",
         "token",
-        "stage",
         "task",
         "summary",
         "change",
@@ -94,8 +93,8 @@ def _job_proposed(state: RunState, data: Data, entry: Entry) -> RunState:
         "limit_s",
         "job_dir",
     )
-    attempt = Attempt(**{key: data[key] for key in keys}, proposer=data["proposer"], proposed_at=entry.time)
-    return put_attempt(state, attempt)
+    known = {key: data[key] for key in keys}
+    return put_attempt(state, Attempt(**known, stage=entry.stage, proposer=data["proposer"], proposed_at=entry.time))
 
 
 _DECISIONS = {
@@ -165,7 +164,7 @@ def _result_missing(state: RunState, data: Data, entry: Entry) -> RunState:
 
 
 def _gate(state: RunState, data: Data, entry: Entry) -> RunState:
-    stage = state.stage(data["stage"])
+    stage = state.stage(entry.stage)
     record = GateRecord(
         name=data["gate"],
         id=data["id"],
@@ -183,7 +182,7 @@ def _gate(state: RunState, data: Data, entry: Entry) -> RunState:
 
 
 def _triaged(state: RunState, data: Data, entry: Entry) -> RunState:
-    stage = state.stage(data["stage"])
+    stage = state.stage(entry.stage)
     item = Triage(data["id"], data["failure_class"], data["step"], data["detail"], data["values"])
     return put_stage(state, replace(stage, triage=(*stage.triage, item)))
 

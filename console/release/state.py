@@ -247,7 +247,12 @@ def from_json(data: Mapping[str, Any]) -> RunState:
         own = {key: value for key, value in data.items() if key in RunState.__dataclass_fields__}
         own["stages"] = tuple(_stage_from_json(stage) for stage in data["stages"])
         own["verdict"] = None if data["verdict"] is None else ReleaseVerdict(data["verdict"])
-        return RunState(**own, entries=data["log"]["entries"], head=data["log"]["head"])
+        entries, head = data["log"]["entries"], data["log"]["head"]
+        if type(entries) is not int or not isinstance(head, str):
+            raise ValueError("log.entries is not a whole number, or log.head is not text")
+        if tuple(stage.name for stage in own["stages"]) != STAGES:
+            raise ValueError(f"stages are not {', '.join(STAGES)}")
+        return RunState(**own, entries=entries, head=head)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a state of a release: {error!r}") from None
 
