@@ -12,6 +12,7 @@ import fcntl
 import json
 import os
 import socket
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,9 @@ STATE_NAME = "specdec_state.json"
 REPORT_NAME = "SPECDEC_REPORT.md"
 RELEASE_NAME = "release.yaml"
 LIVE_NAME = "live.json"
+
+_LOOKING_SECONDS = 0.25
+"""A lock that is held for longer than this is held by more than a look at it."""
 
 
 class FolderError(Exception):
@@ -69,7 +73,7 @@ class Lock:
     def __init__(self, run_dir: Path, role: str) -> None:
         self._descriptor = os.open(run_dir / f"{role}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _take(self._descriptor)
         except BlockingIOError:
             os.close(self._descriptor)
             raise Locked(role, holder(run_dir, role)) from None
@@ -80,6 +84,18 @@ class Lock:
     def close(self) -> None:
         """Give the lock back."""
         os.close(self._descriptor)
+
+
+def _take(descriptor: int) -> None:
+    """Take a lock; whoever only looks who holds it (`holder`) has it for a moment, so one "no" is not a no."""
+    deadline = time.monotonic() + _LOOKING_SECONDS
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(0.005)
 
 
 def holder(run_dir: Path, role: str) -> Holder | None:
