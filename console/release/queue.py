@@ -13,14 +13,17 @@ names by its full digest. No decision is ever made by silence: a missing or unre
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from console.release import effects
@@ -151,24 +154,35 @@ def propose(
         FileExistsError: When there is a proposal of this id.
     """
     folder = run_dir / "submissions" / proposal_id
-    fresh = folder.with_name(f".new-{proposal_id}")
-    shutil.rmtree(fresh, ignore_errors=True)
-    (fresh / "uploads").mkdir(parents=True)
+    fresh = folder.with_name(f".new-{proposal_id}-{secrets.token_hex(4)}")
     about = {"schema_version": 1, "proposer": proposer, "time": _stamp(time), "change": change, "digest": job.digest}
-    for path, data in (
-        (fresh / "job.json", job.to_bytes()),
-        (fresh / "proposal.json", canonical(about)),
-        *((fresh / "uploads" / name, data) for name, data in uploads.items()),
-    ):
-        _write_through(path, data)
-    effects.sync_folder(fresh / "uploads")
-    effects.sync_folder(fresh)
-    with effects.effect(f"publish proposal {proposal_id}"):
-        if folder.exists():
-            raise FileExistsError(folder)
-        os.rename(fresh, folder)
-        effects.sync_folder(folder.parent)
+    (fresh / "uploads").mkdir(parents=True)
+    try:
+        for path, data in (
+            (fresh / "job.json", job.to_bytes()),
+            (fresh / "proposal.json", canonical(about)),
+            *((fresh / "uploads" / name, data) for name, data in uploads.items()),
+        ):
+            _write_through(path, data)
+        effects.sync_folder(fresh / "uploads")
+        effects.sync_folder(fresh)
+        with effects.effect(f"publish proposal {proposal_id}"):
+            _publish(fresh, folder)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
     return load(run_dir, proposal_id)
+
+
+def _publish(fresh: Path, folder: Path) -> None:
+    """Give a complete proposal its name; a rename never replaces a folder that holds anything."""
+    try:
+        os.rename(fresh, folder)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            raise FileExistsError(errno.EEXIST, "there is a proposal of this name", str(folder)) from None
+        raise
+    effects.sync_folder(folder.parent)
 
 
 def _write_through(path: Path, data: bytes) -> None:
@@ -230,7 +244,8 @@ def _decision_from_json(proposal_id: str, data: Any) -> Decision:
     if not isinstance(data, dict) or data.pop("schema_version", None) != 1:
         raise QueueError(f"{proposal_id}: decision.json is not a decision, so it decides nothing")
     texts = ("id", "digest", "decision", "operator", "reason", "time", "terminal")
-    if set(data) != {*texts, "shown_s", "seen_to_end"} or not all(isinstance(data[name], str) for name in texts):
+    fits = set(data) == {*texts, "shown_s", "seen_to_end"} and all(isinstance(data[name], str) for name in texts)
+    if not fits or type(data["shown_s"]) not in (int, NoneType) or type(data["seen_to_end"]) not in (bool, NoneType):
         raise QueueError(f"{proposal_id}: decision.json has other fields than a decision, so it decides nothing")
     if data["decision"] not in (APPROVED, REJECTED) or data["id"] != proposal_id:
         raise QueueError(
@@ -255,6 +270,8 @@ def decide(run_dir: Path, decision: Decision) -> None:
             f"{decision.id}: the job is not the one that was shown: it has digest {proposal.digest}, "
             f"the decision names {decision.digest}; look at it again"
         )
+    if decision.decision not in (APPROVED, REJECTED):
+        raise QueueError(f"{decision.id}: {decision.decision!r} is no decision; it is approved or rejected")
     if decision.decision == REJECTED and not decision.reason.strip():
         raise QueueError(f"{decision.id}: a rejection needs a reason, which goes back to the proposer")
     try:

@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from console.release import effects
@@ -58,7 +58,7 @@ def ask(run_dir: Path, verb: str, operator: str, text: str, *, time: datetime, a
     """
     if verb not in VERBS:
         raise ValueError(f"no such request: {verb}")
-    name = f"{time.strftime('%Y%m%dT%H%M%S.%fZ')}-{secrets.token_hex(4)}.json"
+    name = f"{time.astimezone(UTC).strftime('%Y%m%dT%H%M%S.%fZ')}-{secrets.token_hex(4)}.json"
     data = canonical({"verb": verb, "id": attempt_id, "operator": operator, "text": text})
     effects.create(run_dir / "requests" / name, data, f"request {verb}")
     return name
