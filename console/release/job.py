@@ -19,6 +19,7 @@ CODE_LENGTH = 8
 """Digits of the short code that an operator types; the decision itself always names the full digest."""
 
 _Hex = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+_Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 _Token = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 
@@ -99,12 +100,12 @@ class ExactJob(_Frozen):
     gpus_per_node: int = Field(ge=0)
     cpus_per_task: int = Field(ge=0)
     mem: str
-    time: Annotated[str, Field(pattern=r"^(\d+-)?\d{1,2}:\d{2}:\d{2}$")]
+    time: Annotated[str, Field(pattern=r"^([0-9]+-)?[0-9]{1,2}:[0-9]{2}:[0-9]{2}$")]
     image: str
     extra_options: tuple[str, ...] = ()
     job_dir: str
     claim_dir: str
-    environment: tuple[tuple[str, str], ...]
+    environment: tuple[tuple[_Variable, str], ...]
     script: str
     uploads: tuple[UploadRef, ...]
     results: tuple[tuple[str, str], ...]
@@ -217,7 +218,7 @@ if ! mkdir {started} 2>/dev/null; then
     echo "gonogo: this submission has been started before; refusing to run it again" >&2
     exit 97
   fi
-  echo "gonogo: cannot create {started}" >&2
+  echo "gonogo: cannot create" {started} >&2
   exit 98
 fi
 printf '%s\\n' "${{SLURM_JOB_ID:-none}}" > {started}/job_id
