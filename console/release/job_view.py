@@ -35,7 +35,7 @@ _DIFF_CELLS = 4_000_000
 """Above this product of changed lines before and after, they are listed whole instead of matched line by line."""
 
 # Words of ours in the place of a value stand between marks that `safe` never lets through from a value.
-_DEFAULT, _NONE = f"{OPEN}cluster's default{CLOSE}", f"{OPEN}none{CLOSE}"
+_DEFAULT, _NONE, _EMPTY = (f"{OPEN}{words}{CLOSE}" for words in ("cluster's default", "none", "empty"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def job_sections(
         ("Different from the last approved job of this task", _differences(job, about)),
         ("Where it runs", _where(job)),
         ("Resources", _resources(job, about)),
-        ("Command", ("sbatch", *(f"  {line_text(option)}" for option in job.sbatch_options()))),
+        ("Command", ("sbatch", *(f"  {_value(option, _EMPTY)}" for option in job.sbatch_options()))),
         ("Environment", _pairs(job.environment, "=")),
         ("Files that travel with it", _uploads(job)),
         ("Result files that it writes", _pairs(job.results, " = ")),
@@ -304,8 +304,8 @@ _LISTS: Mapping[str, Callable[[ExactJob], Lines]] = {
 
 def _pairs(pairs: Sequence[tuple[str, str]], between: str) -> Lines:
     """Names and values; an equals sign in a name is marked, so that the first plain one ends the name."""
-    lines = tuple(f"{line_text(n).replace('=', f'{OPEN}={CLOSE}')}{between}{line_text(value)}" for n, value in pairs)
-    return lines or (_NONE,)
+    lines = ((line_text(name).replace("=", f"{OPEN}={CLOSE}"), line_text(value)) for name, value in pairs)
+    return tuple(f"{name}{between}{value}".rstrip() for name, value in lines) or (_NONE,)
 
 
 def _value(text: str, empty: str = _DEFAULT) -> str:
