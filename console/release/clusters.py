@@ -59,11 +59,15 @@ class Settings(Input):
         gpus_per_node: GPUs of one node, where Slurm does not tell.
         max_gpus: Most GPUs that one job may ask for over all its nodes, None for no limit of ours.
         qos: Slurm quality of service, None for the default.
-        time_zone: Zone in which the cluster's Slurm prints times, None for UTC offsets asked from it.
+        time_zone: Zone in which the cluster's Slurm prints times, None where it is not declared.
         keepalive_seconds: Interval of SSH keepalive messages, seconds.
         poll_seconds: Interval of Slurm queries, seconds.
         watch_seconds: Interval of looks at result files, seconds.
         settle_seconds: How long a job must be missing everywhere before it counts as never submitted, seconds.
+        result_grace_seconds: After a job ended without its result: pause between the last looks for it, seconds.
+            Network file systems may hide a new file for about a minute.
+        wake: Command of this machine, as a list, that makes the cluster reachable (a tunnel, a VPN); run before
+            the first login.
         production: Show this cluster as one where mistakes are costly.
         slurm_path: Folder of the Slurm commands, None where they are on the PATH of a plain shell.
     """
@@ -82,6 +86,9 @@ class Settings(Input):
     poll_seconds: Annotated[float, Field(ge=0.05, le=3600, allow_inf_nan=False)] = 15.0
     watch_seconds: Annotated[float, Field(ge=0.05, le=3600, allow_inf_nan=False)] = 2.0
     settle_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 30.0
+    result_grace_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 30.0
+    # Lax only in that YAML's list becomes a tuple.
+    wake: Annotated[tuple[Text, ...], Field(strict=False)] = ()
     production: bool = False
     slurm_path: ClusterPath | None = None
 
@@ -161,6 +168,8 @@ class Cluster:
     poll_seconds: float
     watch_seconds: float
     settle_seconds: float
+    result_grace_seconds: float
+    wake: tuple[str, ...]
     production: bool
     slurm_path: str | None
 

@@ -81,8 +81,15 @@ def validate(model: type[M], document: Document, location: Location = ()) -> M:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        problems = [_problem(model, document, location, item) for item in error.errors(include_url=False)]
+        errors = error.errors(include_url=False)
+        problems = [_problem(model, document, location, item) for item in errors if not _follows(item, errors)]
         raise InputError(*problems) from None
+
+
+def _follows(error: ErrorDetails, errors: list[ErrorDetails]) -> bool:
+    """True for a list that is only too short because what stands in it is wrong."""
+    place = error["loc"]
+    return error["type"] == "too_short" and any(item["loc"][: len(place)] == place != item["loc"] for item in errors)
 
 
 def _problem(model: type[BaseModel], document: Document, base: Location, error: ErrorDetails) -> Problem:
@@ -110,6 +117,8 @@ def _problem(model: type[BaseModel], document: Document, base: Location, error: 
     if kind in _LIMITS:
         word, key = _LIMITS[kind]
         expected = f"a number {word} {context[key]}"
+    if kind == "too_short":
+        expected = f"at least {context['min_length']} in it"
     return document.problem(place, expected or error["msg"], found, advice)
 
 

@@ -107,6 +107,8 @@ def test_our_settings_stand_under_our_own_key(tmp_path: Path) -> None:
                 "poll_seconds: 0.5",
                 "watch_seconds: 0.2",
                 "settle_seconds: 3",
+                "result_grace_seconds: 4",
+                "wake: [/usr/bin/vpn, up]",
                 "production: true",
                 "slurm_path: /opt/slurm/bin",
             ),
@@ -121,7 +123,8 @@ def test_our_settings_stand_under_our_own_key(tmp_path: Path) -> None:
     assert (cluster.whole_node, cluster.gpus_per_node, cluster.max_gpus, cluster.production) == (True, 4, 16, True)
     assert (cluster.qos, cluster.time_zone) == ("high", "Europe/Berlin")
     assert (cluster.keepalive_seconds, cluster.poll_seconds) == (5, 0.5)
-    assert (cluster.watch_seconds, cluster.settle_seconds) == (0.2, 3)
+    assert (cluster.watch_seconds, cluster.settle_seconds, cluster.result_grace_seconds) == (0.2, 3, 4)
+    assert cluster.wake == ("/usr/bin/vpn", "up")
 
 
 def test_the_home_folder_is_expanded_in_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,6 +164,8 @@ MISTAKES: list[tuple[tuple[str, ...], tuple[str, ...], str, str]] = [
     ((), ("port: 65536",), "gonogo.port", "of at most 65535"),
     ((), ("port: yes",), "gonogo.port", "a whole number"),
     ((), ("whole_node: 1",), "gonogo.whole_node", "true or false"),
+    ((), ("wake: vpn up",), "gonogo.wake", "a list"),
+    ((), ("wake: [vpn, 7]",), "gonogo.wake[1]", "put it in quotes"),
     ((), ("time_zone: Mars/Olympus",), "gonogo.time_zone", "time zone"),
     ((), ("time_zone: ../../etc/passwd",), "gonogo.time_zone", "time zone"),
     ((), ("poll_seconds: 0",), "gonogo.poll_seconds", "of at least 0.05"),
