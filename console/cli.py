@@ -214,7 +214,7 @@ def _keep_fault(error: Exception) -> str:
     import time
     import traceback
 
-    text = "".join(traceback.format_exception(error))
+    text = "".join(traceback.format_exception(error)).rstrip("\n")
     try:
         from platformdirs import user_log_path
 

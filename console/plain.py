@@ -7,13 +7,14 @@ is waited for. Nothing is said by colour alone; colour is only used on a termina
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
 from console.release.events import apply
 from console.release.journal import Entry, Kind
 from console.release.state import Attempt, Outcome, RunState
+from console.release.triage import ASK
 from console.safe_text import safe
 
 MARKS = {Kind.ACTION: "ACTION", Kind.HUMAN_INTERVENTION: "HUMAN "}
@@ -42,16 +43,20 @@ def waiting_line(state: RunState, run_dir: Path) -> str:
     ]
     if lines:
         return f"waiting for the operator: {'; '.join(lines)}"
-    held = next((item for item in state.current.attempts if _held(state, item)), None)
-    if held is None:
-        return ""
-    return f"waiting for the operator: {safe(held.id)} is {held.outcome}: {safe(held.said)}"
+    return next((f"waiting for the operator: {line}" for line in _held(state)), "")
 
 
-def _held(state: RunState, attempt: Attempt) -> bool:
-    """Whether nothing goes on with an attempt's task before a person acts."""
-    newest = state.stage(attempt.stage).latest(attempt.task)
-    return newest == attempt and not attempt.reopened and attempt.outcome in (Outcome.REJECTED, Outcome.REFUSED)
+def _held(state: RunState) -> Iterator[str]:
+    """What nothing goes on with before a person acts: rejected, refused, or failed for a reason of theirs."""
+    for attempt in state.attempts:
+        newest = state.stage(attempt.stage).latest(attempt.task) == attempt
+        if newest and not attempt.reopened and attempt.outcome in (Outcome.REJECTED, Outcome.REFUSED):
+            yield f"{safe(attempt.id)} is {attempt.outcome}: {safe(attempt.said)}"
+    for stage in state.stages:
+        for item in stage.triage[-1:]:
+            judged = state.attempt(item.id)
+            if item.step == ASK and (judged is None or (not judged.reopened and stage.latest(judged.task) == judged)):
+                yield f"{safe(item.id)} failed ({safe(item.failure_class)}): {safe(item.detail)}"
 
 
 def _cost(attempt: Attempt) -> str:
@@ -72,11 +77,12 @@ class PlainPrinter:
 
     Args:
         stream: Where to.
+        colour: Whether to use colour; None leaves it to the stream and the environment.
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, *, colour: bool | None = None) -> None:
         self._stream = stream
-        self._colour = coloured(stream)
+        self._colour = coloured(stream) if colour is None else colour
         self._open = True
         self._state = RunState()
         self._run_dir: Path | None = None

@@ -114,13 +114,17 @@ def _hash(record: dict[str, Any]) -> str:
 # An underscore within a word is just that; anywhere else it could begin or end emphasis.
 _MARKDOWN = re.compile(r"[\\`*\[\]<>|&#~]|(?<![^\W_])_|_(?![^\W_])")
 # What begins a list, a heading or a rule at the start of a line, also behind spaces.
-_LINE_START = re.compile(r"^ *(?=[-+=])|^ *\d+(?=[.)])")
+_LINE_START = re.compile(r"^ *(?=[-+=])|^ *\d+(?=[.)](?: |$))")
 
 
 def markdown_text(text: str) -> str:
     """Foreign text as one line of Markdown that shows it and does nothing else."""
-    shown = _MARKDOWN.sub(r"\\\g<0>", safe(text))
-    return _LINE_START.sub(r"\g<0>\\", shown)
+    return _LINE_START.sub(r"\g<0>\\", markdown_inline(text))
+
+
+def markdown_inline(text: str) -> str:
+    """The same within a line or a table's cell, where nothing of it stands at the beginning."""
+    return _MARKDOWN.sub(r"\\\g<0>", safe(text))
 
 
 def render(entry: Entry) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from console.release.journal import markdown_text
+from console.release.journal import markdown_inline
 
 NOT_RECORDED = "not recorded"
 
@@ -18,7 +18,7 @@ def cell(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return "; ".join(map(cell, value)) or "none"
-    return markdown_text(str(value))
+    return markdown_inline(str(value))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[str]:

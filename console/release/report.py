@@ -133,7 +133,7 @@ def _attempt(attempt: Attempt) -> Iterator[str]:
 def _gate(stage: Stage, gate: GateRecord) -> Iterator[str]:
     word = "GO" if gate.passed else f"NO-GO ({markdown_text(str(gate.failure_class))})"
     yield from (f"#### Gate {markdown_text(gate.name)} over {markdown_text(gate.id)}: {word}", "")
-    yield from (cell(gate.detail), "")
+    yield from (markdown_text(gate.detail), "")
     head = ("check", "held", "measured", "limit", "unit", "file", "field")
     yield from table(head, ([_measured(check.get(key)) for key in _CHECK_KEYS] for check in gate.checks))
     if gate.facts:

@@ -97,7 +97,7 @@ def test_foreign_text_in_the_readable_part_does_nothing_in_markdown(text: str) -
     unescaped = re.sub(r"\\[\\`*\[\]<>|&#~_+=.)-]", "", shown)
     assert not set("\\`*[]<>|&#~") & set(unescaped)
     assert not re.search(r"(?<!\w)_|_(?!\w)", re.sub(r"\w_(?=\w)", "", unescaped.replace("__", "")))
-    assert not re.match(r" *([-+=]|\d+[.)])", shown)
+    assert not re.match(r" *([-+=]|\d+[.)]( |$))", shown)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +110,7 @@ def test_foreign_text_in_the_readable_part_does_nothing_in_markdown(text: str) -
         ("two\n\n## forged", "two‹LF›‹LF›\\#\\# forged"),
         ("<!-- gonogo {} -->", "\\<!-- gonogo {} --\\>"),
         ("2026-01-02 10.5", "2026-01-02 10.5"),
+        ("10.5 tokens", "10.5 tokens"),
     ],
 )
 def test_text_cannot_forge_an_entry(text: str, shown: str) -> None:
