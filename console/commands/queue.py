@@ -127,7 +127,7 @@ def _print_job(args: argparse.Namespace, found: _Found, *, uploads: bool) -> Non
 
     job = found.proposal.job()
     about = background(args.run_dir, folder.read_state(args.run_dir), found.proposal)
-    by = f" by {found.item.decided_by} at {found.item.decided_at}" if found.item.decided_by else ""
+    by = f"; decided by {found.item.decided_by} at {found.item.decided_at}" if found.item.decided_by else ""
     print(safe(f"{found.proposal.id}: {found.item.state}{by}"))
     if found.item.problem:
         print(safe(f"PROBLEM: {found.item.problem}"))

@@ -49,7 +49,7 @@ class Background:
         change: Why it is proposed again and what was changed, in the proposer's words.
         previous: The job to compare with, None where there is none.
         previous_id: Its proposal.
-        gpu_hours_before: GPU hours that the release's submitted jobs asked for so far; None leaves it out.
+        gpu_hours_before: GPU hours that the release's other submitted jobs asked for; None leaves it out.
     """
 
     id: str = ""
@@ -261,7 +261,7 @@ def _where(job: ExactJob) -> Lines:
 def _resources(job: ExactJob, about: Background) -> Lines:
     hours = f"{job.gpu_hours:.2f} GPU hours asked for"
     if about.gpu_hours_before is not None:
-        hours += f", on top of {about.gpu_hours_before:.2f} that this release asked for so far"
+        hours += f", on top of {about.gpu_hours_before:.2f} that other jobs of this release asked for"
     return _table(
         [
             ("nodes", str(job.nodes)),

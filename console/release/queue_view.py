@@ -122,12 +122,16 @@ def _from_job(proposal: queue.Proposal) -> dict[str, Any]:
     return {name: getattr(job, name) for name in ("stage", "task", "attempt", "kind", "summary")}
 
 
-def gpu_hours_asked(state: RunState) -> float:
+def gpu_hours_asked(state: RunState, but: str = "") -> float:
     """GPU hours that the release's submitted jobs asked for: all their GPUs for their whole time limits.
 
     A submission whose outcome is unknown counts; one that surely never reached the scheduler does not.
+
+    Args:
+        state: The release.
+        but: A proposal that is left out, which the others are compared with.
     """
-    ran = (attempt for attempt in state.attempts if attempt.outcome not in _NEVER_RAN)
+    ran = (attempt for attempt in state.attempts if attempt.outcome not in _NEVER_RAN and attempt.id != but)
     return sum(attempt.gpus * attempt.limit_s for attempt in ran) / 3600
 
 
@@ -145,5 +149,5 @@ def background(run_dir: Path, state: RunState | None, proposal: queue.Proposal) 
         change=proposal.change,
         previous=None if previous is None else previous[1],
         previous_id="" if previous is None else previous[0],
-        gpu_hours_before=None if state is None else gpu_hours_asked(state),
+        gpu_hours_before=None if state is None else gpu_hours_asked(state, but=proposal.id),
     )

@@ -149,13 +149,16 @@ def test_show_prints_the_whole_job(gonogo: Run, writer: RunWriter) -> None:
         "002-train-2: pending",
         "RISK time: 01:30:00 -> 03:00:00",
         f"digest    {later.digest}",
-        "24.00 GPU hours asked for, on top of 12.00 that this release asked for so far",
+        "24.00 GPU hours asked for, on top of 12.00 that other jobs of this release asked for",
         "why again    more time",
     ):
         assert line in text
     for option in later.sbatch_options():
         assert option in text
     assert gonogo("queue", "show", writer.run_dir)[1] == text, "the only one that waits needs no name"
+    _, before, _ = gonogo("queue", "show", writer.run_dir, "001-train-1")
+    assert before.startswith("001-train-1: submitted; decided by alice at ")
+    assert "on top of 0.00 that other jobs" in before
 
 
 def test_show_for_programs_holds_the_job_and_what_changed(gonogo: Run, writer: RunWriter) -> None:
