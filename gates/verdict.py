@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -90,33 +90,43 @@ class Verdict:
         }
 
 
+DETAILED = 6
+"""How many failing checks the one line of a verdict spells out; `checks` always holds all of them."""
+
+
 def decide(
     gate: str,
     checks: Iterable[Check],
     default: FailureClass,
     *,
     facts: Iterable[tuple[str, Measured]] = (),
+    precedence: Sequence[FailureClass] = (),
+    readable: bool = True,
 ) -> Verdict:
-    """Turn checks into a verdict: passes only when there is one or more and all held.
+    """Turn checks into a verdict: passes only when there is one or more, all held, and every input was readable.
 
-    The class is that of the first failing check that names one, else `default`. An empty list fails, since
-    nothing was looked at.
+    Args:
+        gate: Name of the gate.
+        checks: What was compared. An empty list fails, since nothing was looked at.
+        default: Class of a failing check that names none.
+        facts: Numbers worth showing.
+        precedence: Which class wins when checks of several classes failed: the first of these that any of them
+            stands for. Without it, or where none of them is listed, the first failing check decides.
+        readable: False when an input could not be read; then the verdict is never a pass.
     """
     made = tuple(checks)
     failed = [check for check in made if not check.ok]
-    if made and not failed:
+    if made and not failed and readable:
         return Verdict(gate, True, None, f"{len(made)} checks held", made, facts=tuple(facts))
-    if not made:
-        return Verdict(gate, False, default, "nothing was checked", made, facts=tuple(facts))
-    named = next((check.failure_class for check in failed if check.failure_class is not None), default)
-    detail = "; ".join(describe(check) for check in failed)
-    return Verdict(gate, False, named, detail, made, facts=tuple(facts))
-
-
-def unreadable(gate: str, file: str, why: str, failure_class: FailureClass = FailureClass.RESULT_MISSING) -> Verdict:
-    """The verdict over an input that could not be read at all."""
-    check = Check("readable", False, None, "a complete, strict result file", file=file, failure_class=failure_class)
-    return Verdict(gate, False, failure_class, f"{file}: {why}", (check,), readable=False)
+    if not failed:
+        return Verdict(gate, False, default, "nothing was checked", made, readable, tuple(facts))
+    classes = [check.failure_class or default for check in failed]
+    decided = next((one for one in precedence if one in classes), classes[0])
+    # What decided comes first: the line is often cut, and a reader wants the cause before its consequences.
+    told = sorted(failed, key=lambda check: (check.failure_class or default) is not decided)
+    more = f"; and {len(told) - DETAILED} more" if len(told) > DETAILED else ""
+    detail = "; ".join(describe(check) for check in told[:DETAILED]) + more
+    return Verdict(gate, False, decided, detail, made, readable, tuple(facts))
 
 
 def describe(check: Check) -> str:
