@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from console.release import effects, journal
 from console.release.state import RunState, from_json, to_json
 from console.safe_text import safe
 
@@ -26,6 +25,8 @@ STATE_NAME = "specdec_state.json"
 REPORT_NAME = "SPECDEC_REPORT.md"
 RELEASE_NAME = "release.yaml"
 LIVE_NAME = "live.json"
+
+# `effects` and `journal` are imported where they are used: the console reads states on the way to its first frame.
 
 _LOOKING_SECONDS = 0.25
 """A lock that is held for longer than this is held by more than a look at it."""
@@ -147,6 +148,8 @@ def create_run_folder(run_dir: Path, release: bytes) -> None:
     Raises:
         FolderError: When it cannot be made.
     """
+    from console.release import effects
+
     try:
         run_dir.mkdir(parents=True)
         for name in ("submissions", "results", "requests"):
@@ -162,6 +165,8 @@ def publish(fresh: Path, run_dir: Path) -> None:
     Raises:
         FolderError: When somebody else took the name meanwhile.
     """
+    from console.release import effects
+
     with effects.effect("publish run folder"):
         try:
             os.rename(fresh, run_dir)
@@ -176,6 +181,8 @@ def require_run_folder(run_dir: Path) -> None:
     Raises:
         FolderError: When it is not.
     """
+    from console.release import journal
+
     if not run_dir.is_dir():
         raise FolderError(f"{run_dir}: no such folder; name the folder of a release")
     if not (run_dir / journal.LOG_NAME).is_file():
@@ -202,6 +209,8 @@ def read_state(run_dir: Path) -> RunState | None:
 
 def write_state(run_dir: Path, state: RunState) -> None:
     """Write the state for others to read; the log stays the source of truth."""
+    from console.release import effects
+
     text = json.dumps(to_json(state), indent=1, ensure_ascii=True, allow_nan=False)
     effects.replace(run_dir / STATE_NAME, text.encode("ascii") + b"\n", "state")
 
