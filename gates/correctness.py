@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from gates.expectations import SHA256, Expected, Kind, setting
+from gates.expectations import FILE, SHA256, Expected, Kind, setting
 from gates.header import exactly, judge_header, judge_problems, same_path
 from gates.reading import ResultBytes
 from gates.record import Record, Sheet
@@ -88,12 +88,28 @@ def judge_correctness(exact_match: ResultBytes, expected: CorrectnessExpected | 
     """
     expected = expected or CorrectnessExpected()
     sheet = Sheet(GATE)
+    _judge_bar(sheet, expected)
     record = sheet.open(exact_match)
     if record is not None:
         judge_header(record, expected)
         if judge_stage(record):
             _judge_done(record, expected)
     return sheet.verdict(FailureClass.MEASUREMENT_INVALID, PRECEDENCE)
+
+
+def _judge_bar(sheet: Sheet, expected: CorrectnessExpected) -> None:
+    """A bar that even a perfect control would lower is not the bar that was asked for."""
+    highest = 1 - exactly(expected.control_slack)
+    if exactly(expected.min_exact_match) > highest:
+        sheet.check(
+            "setting",
+            False,
+            expected.min_exact_match,
+            f"<= {float(highest):g} = 1 - control_slack; ask for a smaller control_slack as well",
+            file=FILE,
+            field="min_exact_match",
+            cls=FailureClass.USER_CONFIG_ERROR,
+        )
 
 
 def _judge_done(record: Record, expected: CorrectnessExpected) -> None:

@@ -87,7 +87,7 @@ class Sheet:
         cls: FailureClass | None = None,
     ) -> bool:
         """Write down one comparison; returns `ok`. `cls` is the class that a failure stands for."""
-        self.checks.append(Check(name, ok, shown(measured), limit, unit, file, field, cls or self.malformed))
+        self.checks.append(Check(name, ok, shown(measured), _one_line(limit), unit, file, field, cls or self.malformed))
         return ok
 
     def wrong_field(self, file: str, field: str, found: str, wanted: str, cls: FailureClass) -> None:
@@ -306,6 +306,13 @@ def same_value(one: object, other: object) -> bool:
         return json.dumps(one, sort_keys=True, default=repr) == json.dumps(other, sort_keys=True, default=repr)
     except RecursionError:
         return False
+
+
+def _one_line(text: str) -> str:
+    """A limit, which may repeat what a file says, as one line without control characters."""
+    if not text.isprintable():
+        text = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def _brief(value: object) -> str:

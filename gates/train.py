@@ -195,7 +195,7 @@ def _judge_bars(record: Record, expected: TrainExpected) -> None:
     for bar in (min_accuracy, expected.min_final_accuracy):
         if bar is None:
             continue
-        accuracy = record.classed(_REGRESSION).number("final_accuracy", minimum=0)  # a bar needs its number
+        accuracy = _measured(record, "final_accuracy").number("final_accuracy", minimum=0)  # a bar needs its number
         if accuracy is not None:
             reached = exactly(accuracy) >= exactly(bar)
             unit = "fraction 0-1"

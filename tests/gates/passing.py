@@ -371,3 +371,26 @@ def assert_fails(verdict: Verdict, failure_class: FailureClass, *wanted: str) ->
         assert check.limit
         assert check.failure_class is not None
         assert check.name in verdict.detail or "more" in verdict.detail
+
+
+GONE = object()
+"""As the value of a change: the field is taken out."""
+
+
+def keys_of(path: str) -> list[str | int]:
+    """`arms.B.points[0].failed` as the keys that lead there."""
+    return [int(part) if part.isdigit() else part for part in path.replace("]", "").replace("[", ".").split(".")]
+
+
+def change(document: Any, changes: Mapping[str, Any]) -> Any:
+    """The document with some of its fields replaced, by path; a function gets the old value."""
+    for path, value in changes.items():
+        *way, last = keys_of(path)
+        place = document
+        for key in way:
+            place = place[key]
+        if value is GONE:
+            del place[last]
+        else:
+            place[last] = value(place[last]) if callable(value) else value
+    return document
