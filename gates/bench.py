@@ -248,9 +248,10 @@ def _judge_speedup(
     stated = sorted(level for level in levels if level is not None)
     wanted = sorted(expected.concurrency)
     record.check("speedup_points", stated == wanted, stated, f"exactly {', '.join(map(str, wanted))}", "speedup")
-    for row, level in zip(rows, levels, strict=True):
+    by_level = {level: row for row, level in zip(reversed(rows), reversed(levels), strict=True) if level is not None}
+    for level, row in sorted(by_level.items()):
         value = row.number("value", above=0)
-        if value is None or level is None or level not in pairs:
+        if value is None or level not in pairs:
             continue
         a, b = pairs[level]
         computed = b.tokens_per_s / a.tokens_per_s

@@ -64,9 +64,11 @@ def judge_points(
     arm.check("concurrency", right, known, f"exactly {', '.join(map(str, sorted(concurrency)))}", "points")
     points: dict[int, Point] = {}
     for row, level in zip(rows, stated, strict=True):
+        if level not in concurrency or level in points:
+            continue  # one too many is a failure already, however good it is
         point = _point(row, level)
         if point is not None:
-            points.setdefault(point.concurrency, point)
+            points[point.concurrency] = point
             _judge_requests(point, min_requests)
             _judge_tokens(point, max_tokens)
     return points

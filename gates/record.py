@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeGuard
@@ -22,8 +23,8 @@ from gates.verdict import Check, FailureClass, Measured, Verdict, decide
 LARGEST: Final = 10**15
 """No count, rate, size or time in a result file reaches this."""
 
-MOST_MALFORMED = 20
-"""So many malformed fields are listed one by one; more are counted."""
+MOST_ALIKE: Final = 20
+"""So many failing checks of one name are listed one by one; more are counted."""
 
 _SHOWN = 200
 _ABSENT: Final = object()
@@ -45,7 +46,7 @@ class Sheet:
         self.checks: list[Check] = []
         self.readable = True
         self._facts: dict[str, Measured] = {}
-        self._malformed = 0
+        self._failed: Counter[str] = Counter()
 
     def open(
         self,
@@ -70,7 +71,7 @@ class Sheet:
             self.check("readable", False, why, "one complete, strict JSON object", file=result.name, cls=unread)
             self.readable = False
             return None
-        for odd in document.unusable[:MOST_MALFORMED]:
+        for odd in document.unusable:
             self.check("finite", False, odd.text, "a finite number", file=result.name, field=odd.path, cls=unusable)
         return Record(self, result.name, "", document.root)
 
@@ -87,14 +88,13 @@ class Sheet:
         cls: FailureClass | None = None,
     ) -> bool:
         """Write down one comparison; returns `ok`. `cls` is the class that a failure stands for."""
-        self.checks.append(Check(name, ok, shown(measured), _one_line(limit), unit, file, field, cls or self.malformed))
+        self._failed[name] += not ok
+        if ok:
+            self.checks.append(Check(name, ok, shown(measured), _one_line(limit), unit, file, field))
+        elif self._failed[name] <= MOST_ALIKE:
+            stands_for = cls or self.malformed
+            self.checks.append(Check(name, ok, shown(measured), _one_line(limit), unit, file, field, stands_for))
         return ok
-
-    def wrong_field(self, file: str, field: str, found: str, wanted: str, cls: FailureClass) -> None:
-        """Write down that a field is missing or of a wrong type."""
-        self._malformed += 1
-        if self._malformed <= MOST_MALFORMED:
-            self.check("field", False, found, wanted, file=file, field=field, cls=cls)
 
     def fact(self, name: str, value: object) -> None:
         """Keep a number worth showing; None is kept too."""
@@ -102,8 +102,12 @@ class Sheet:
 
     def verdict(self, default: FailureClass, precedence: Sequence[FailureClass] = ()) -> Verdict:
         """The verdict over everything that was written down."""
-        if self._malformed > MOST_MALFORMED:
-            self.check("further_fields", False, self._malformed - MOST_MALFORMED, "= 0", unit="malformed fields")
+        for name, count in list(self._failed.items()):
+            if count > MOST_ALIKE:
+                alike = next(check for check in self.checks if check.name == name and not check.ok)
+                words = f"no more that fail {name} than those listed"
+                further = count - MOST_ALIKE
+                self.check("further", False, further, words, unit="checks", file=alike.file, cls=alike.failure_class)
         return decide(
             self.gate,
             self.checks,
@@ -249,7 +253,7 @@ class Record:
         if isinstance(value, Unusable):
             return  # its own check names it already
         found = "nothing" if value is _ABSENT else _brief(value)
-        self.sheet.wrong_field(self.file, self.at(key), found, wanted, self.cls or self.sheet.malformed)
+        self.sheet.check("field", False, found, wanted, file=self.file, field=self.at(key), cls=self.cls)
 
     def _field(self, key: str, wanted: str, optional: bool, fits: Callable[[Any], bool]) -> Any:
         value = self.values.get(key, _ABSENT)
@@ -269,7 +273,7 @@ class Record:
         for i in wrong:
             if not isinstance(value[i], Unusable):
                 place = f"{self.at(key)}[{i}]"
-                self.sheet.wrong_field(self.file, place, _brief(value[i]), wanted, self.cls or self.sheet.malformed)
+                self.sheet.check("field", False, _brief(value[i]), wanted, file=self.file, field=place, cls=self.cls)
         return None if wrong else value
 
 

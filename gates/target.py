@@ -118,26 +118,30 @@ def _judge_check(record: Record, expected: TargetExpected, broken: FailureClass,
 
 
 def _judge_shards(record: Record, shards: Sequence[Record], staged: Mapping[str, int]) -> None:
-    names = []
-    for shard in shards:
-        path, ok = shard.text("path"), shard.flag("ok")
-        size, expected_size = shard.integer("size"), shard.integer("expected_size", minimum=1)
-        if ok is not None:
-            shard.check("shard_ok", ok, "sound" if ok else "broken or missing", "sound", "ok")
-        if size is not None and expected_size is not None:
-            right = size == expected_size
-            shard.check("shard_size", right, size, f"= {expected_size} by its header", "size", unit="bytes")
-        if path is None:
-            continue
-        names.append(path)
-        shard.check("path_inside", plain_relative(path), path, "a relative path that stays inside the folder", "path")
-        if size is not None and path in staged:
-            same = size == staged[path]
-            shard.check("shard_as_downloaded", same, size, f"= {staged[path]} as downloaded", "size", unit="bytes")
+    names = [path for shard in shards if (path := shard.text("path")) is not None]
+    sound = sum(_sound(shard, staged) for shard in shards)
+    record.check("shards_sound", sound == len(shards), sound, f"= {len(shards)}", "shards", unit="shards")
     once = len(set(names)) == len(names)
     record.check("shards_once", once, len(set(names)), f"= {len(names)}, each once", "shards", unit="shards")
     missing = list(islice(_missing_numbers(names), _TOLD))
     record.check("shards_complete", not missing, missing or "all", "every shard of the numbered series", "shards")
+
+
+def _sound(shard: Record, staged: Mapping[str, int]) -> bool:
+    """Whether one shard is there, whole, and as it was downloaded; everything that is not so is a failing check."""
+    path, ok = shard.values.get("path"), shard.flag("ok")
+    size, expected_size = shard.integer("size"), shard.integer("expected_size", minimum=1)
+    held = ok is not None and size is not None and expected_size is not None
+    if ok is False:
+        held = shard.check("shard_ok", False, "broken or missing", "sound", "ok")
+    if size is not None and expected_size is not None and size != expected_size:
+        held = shard.check("shard_size", False, size, f"= {expected_size} by its header", "size", unit="bytes")
+    if isinstance(path, str) and path and not plain_relative(path):
+        held = shard.check("path_inside", False, path, "a relative path that stays inside the folder", "path")
+    if size is not None and isinstance(path, str) and size != staged.get(path, size):
+        limit = f"= {staged[path]} as downloaded"
+        held = shard.check("shard_as_downloaded", False, size, limit, "size", unit="bytes")
+    return held
 
 
 def _missing_numbers(names: Sequence[str]) -> Iterator[str]:

@@ -42,7 +42,8 @@ class Check:
         unit: Unit of both ("tokens", "fraction 0-1", "tokens/s", "s", "count", "").
         file: Name of the result file.
         field: Path of the field inside it ("arms.B.points[0].failed").
-        failure_class: The class that a failure of this check stands for, None to take the gate's default.
+        failure_class: The class that the failure of this check stands for, None to take the gate's default; None
+            where it held.
     """
 
     name: str

@@ -14,7 +14,7 @@ import pytest
 from gates.expectations import Described, Kind, described, parse, settle
 from gates.header import agree, exactly, plain_relative, same_path
 from gates.reading import ResultBytes
-from gates.record import MOST_MALFORMED, Sheet, same_value, shown
+from gates.record import MOST_ALIKE, Sheet, same_value, shown
 from gates.registry import GATES, file_name, run
 from gates.smoke import SmokeExpected
 from gates.verdict import DETAILED, Check, FailureClass, decide
@@ -188,8 +188,11 @@ def test_thousands_of_malformed_fields_are_counted_not_listed() -> None:
     assert record is not None
     assert record.integers("a") is None
     verdict = sheet.verdict(UNKNOWN)
-    assert len(verdict.checks) == MOST_MALFORMED + 1
-    assert passing.the(verdict, "further_fields").measured == 5000 - MOST_MALFORMED
+    assert len(verdict.checks) == MOST_ALIKE + 1
+    further = passing.the(verdict, "further")
+    assert further.measured == 5000 - MOST_ALIKE
+    assert further.file == "f.json"
+    assert further.failure_class is INVALID
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_after_a_download_there_must_be_a_check() -> None:
         ({"revision": "b" * 40}, INVALID, {"revision"}),
         ({"target": "other/model"}, INVALID, {"target"}),
         ({"path": "/elsewhere"}, INVALID, {"path"}),
-        ({"files[1].size": 1}, TRANSIENT, {"shard_as_downloaded"}),
+        ({"files[1].size": 1}, TRANSIENT, {"shard_as_downloaded", "shards_sound"}),
         ({"files": []}, INVALID, {"field"}),
     ],
 )
@@ -92,10 +92,10 @@ def test_checks_of_a_download(changes: dict[str, Any], failure_class: FailureCla
     [
         ({"status": "error"}, {"status"}),
         ({"problems": ["model-00002-of-00002.safetensors is a Git LFS pointer"]}, {"problems"}),
-        ({"shards[0].ok": False}, {"shard_ok"}),
-        ({"shards[0].size": 999}, {"shard_size", "shard_as_downloaded"}),
-        ({"shards[0].size": None}, {"field"}),
-        ({"shards[0].path": "../secret"}, {"path_inside", "shards_complete"}),
+        ({"shards[0].ok": False}, {"shard_ok", "shards_sound"}),
+        ({"shards[0].size": 999}, {"shard_size", "shard_as_downloaded", "shards_sound"}),
+        ({"shards[0].size": None}, {"field", "shards_sound"}),
+        ({"shards[0].path": "../secret"}, {"path_inside", "shards_complete", "shards_sound"}),
         (
             {"shards[1].path": "model-00001-of-00002.safetensors"},
             {"shards_once", "shards_complete", "shard_as_downloaded"},
@@ -112,9 +112,10 @@ def test_checks_of_a_download(changes: dict[str, Any], failure_class: FailureCla
 def test_an_incomplete_target_is_fetched_again_or_mended_by_its_owner(
     changes: dict[str, Any], checks: set[str]
 ) -> None:
-    assert_fails(checked(changes), TRANSIENT, *checks)
-    alone = found(changes)
-    assert_fails(alone, CONFIG, *checks - {"shard_as_downloaded"})
+    downloaded = checked(changes)
+    assert passing.names(downloaded) - {"shards_sound"} == checks - {"shards_sound"}
+    assert downloaded.failure_class is TRANSIENT
+    assert_fails(found(changes), CONFIG, *checks - {"shard_as_downloaded"})
 
 
 def test_the_check_of_another_folder_never_counts() -> None:
