@@ -1,0 +1,85 @@
+"""All jobs and all result files of a run, as live tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from textual.content import Content
+from textual.widget import Widget
+
+from console.screens.base import Area, bindings
+from console.snapshot import Snapshot
+from console.widgets.ink import Line, Span, lay_out
+from console.widgets.job_rows import feed_note, file_heading, file_rows, job_detail, job_heading, job_rows
+from console.widgets.lines import Lines, Rows
+from console.widgets.strips import Heading
+
+
+def feed_line(snapshot: Snapshot, now: datetime, what: str) -> Line:
+    """Whether what is shown is live, or how old it is."""
+    note = feed_note(snapshot, now)
+    if note:
+        return (Span(f"? feed is dead: {note}; {what} as last heard", "unknown"),)
+    return (Span("● live", "passed"), Span(f" {what} as the cluster says now", "muted"))
+
+
+class Jobs(Area):
+    """Every attempt with its job, the newest first."""
+
+    scope = "jobs"
+    BINDINGS = bindings("jobs")
+    AUTO_FOCUS = "#rows"
+
+    def compose_body(self) -> Iterable[Widget]:
+        """State of the feed, headings, jobs, the job under the cursor."""
+        yield Heading(id="feed")
+        yield Heading(id="head")
+        yield Lines(id="rows", cursor=True, moved=self._moved)
+        detail = Lines(id="job")
+        detail.border_title = Content("Job")
+        detail.add_class("panel")
+        yield detail
+
+    @property
+    def target(self) -> str:
+        """The attempt under the cursor."""
+        return self.query_one("#rows", Lines).key
+
+    def take(self, snapshot: Snapshot, now: datetime) -> None:
+        """Draw the jobs."""
+        rows = self.query_one("#rows", Lines)
+        rows.build(lambda width: Rows(*job_rows(snapshot, now, width)))
+        self.query_one("#feed", Heading).show(feed_line(snapshot, now, "jobs"))
+        self.query_one("#head", Heading).show(lambda width: (Span(" "), *job_heading(width - 2)))
+        detail = self.query_one("#job", Lines)
+        attempt = snapshot.run.attempt(rows.key)
+        shown = [] if attempt is None else job_detail(snapshot, attempt)
+        detail.build(lambda width: Rows(lay_out(shown, width)))
+
+    def _moved(self) -> None:
+        self.query_one("#job", Lines).restart()
+        session = self.console.session
+        self.take(session.snapshot, session.clock.now())
+        self.update_bar()
+
+
+class Files(Area):
+    """Result files: those that are watched, and those that were read."""
+
+    scope = "files"
+    BINDINGS = bindings("files")
+    AUTO_FOCUS = "#rows"
+
+    def compose_body(self) -> Iterable[Widget]:
+        """State of the feed, headings, files."""
+        yield Heading(id="feed")
+        yield Heading(id="head")
+        yield Lines(id="rows", cursor=True)
+
+    def take(self, snapshot: Snapshot, now: datetime) -> None:
+        """Draw the files."""
+        rows = self.query_one("#rows", Lines)
+        rows.build(lambda width: Rows(*file_rows(snapshot, now, width)))
+        self.query_one("#feed", Heading).show(feed_line(snapshot, now, "files"))
+        self.query_one("#head", Heading).show(lambda width: (Span(" "), *file_heading(width - 2)))

@@ -1,0 +1,177 @@
+"""A console's hold on one run: what it may read, and, where it may decide, the desk that it decides at.
+
+A session without a desk is read-only by construction: it holds a path and functions that read, and no object by
+which anything could be written, decided, cancelled or asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from console.reader import Reader
+from console.release import folder
+from console.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from console.release.queue import Decision
+
+
+def utc_now() -> datetime:
+    """The wall clock, UTC."""
+    return datetime.now(UTC)
+
+
+class Clock(NamedTuple):
+    """The console's clocks; tests bring their own.
+
+    Attributes:
+        now: The wall clock, UTC.
+        monotonic: Seconds that only go forward.
+    """
+
+    now: Callable[[], datetime] = utc_now
+    monotonic: Callable[[], float] = time.monotonic
+
+
+class Desk:
+    """Where an operator decides and asks. There is one for each run: it holds the run's console lock.
+
+    Args:
+        run_dir: The run folder.
+        clock: Gives the time of decisions and requests.
+
+    Raises:
+        console.release.folder.Locked: When another console has the lock.
+        OSError: When the folder cannot be written to.
+    """
+
+    def __init__(self, run_dir: Path, clock: Clock) -> None:
+        self._run_dir = run_dir
+        self._clock = clock
+        self._lock = folder.Lock(run_dir, "console")
+        self.operator = folder.account()
+        self.terminal = _terminal()
+
+    def approve(self, proposal_id: str, digest: str, *, shown_s: int) -> Decision:
+        """Approve exactly the job of this digest.
+
+        Args:
+            proposal_id: The proposal.
+            digest: The full digest of the job that was shown, to its end.
+            shown_s: For how many whole seconds it was on the screen.
+
+        Raises:
+            console.release.queue.QueueError: When somebody decided first, or another job lies there now.
+        """
+        return self._decide(proposal_id, digest, "approved", "", shown_s, True)
+
+    def reject(self, proposal_id: str, digest: str, reason: str, *, shown_s: int, seen_to_end: bool) -> Decision:
+        """Reject a job, with a reason that goes back to the proposer.
+
+        Raises:
+            console.release.queue.QueueError: As `approve`, and when the reason is blank.
+        """
+        return self._decide(proposal_id, digest, "rejected", reason, shown_s, seen_to_end)
+
+    def _decide(
+        self, proposal_id: str, digest: str, word: str, reason: str, shown_s: int, seen_to_end: bool
+    ) -> Decision:
+        from console.release import queue
+
+        stamp = f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
+        decision = queue.Decision(
+            proposal_id, digest, word, self.operator, reason, stamp, self.terminal, shown_s, seen_to_end
+        )
+        queue.decide(self._run_dir, decision)
+        return decision
+
+    def ask(self, verb: str, text: str, attempt_id: str = "") -> None:
+        """Ask the conductor to do something; it becomes a HUMAN_INTERVENTION in the log.
+
+        Args:
+            verb: One of console.release.requests.VERBS.
+            text: The operator's words.
+            attempt_id: What it is about, empty for the run.
+
+        Raises:
+            OSError: When the request cannot be written.
+        """
+        from console.release import requests
+
+        requests.ask(self._run_dir, verb, self.operator, text, time=self._clock.now(), attempt_id=attempt_id)
+
+    def close(self) -> None:
+        """Give the lock back."""
+        self._lock.close()
+
+
+def _terminal() -> str:
+    for descriptor in (0, 1, 2):
+        try:
+            return f"{os.ttyname(descriptor)} on {socket.gethostname()}"
+        except OSError:
+            continue
+    return f"no terminal on {socket.gethostname()}"
+
+
+class Session:
+    """One console on one run.
+
+    Args:
+        run_dir: The run folder.
+        desk: Where decisions are written; None makes the session read-only.
+        read_only_because: Why there is no desk, in words for the screen.
+        clock: The clocks.
+
+    Attributes:
+        snapshot: The run as it was last read.
+    """
+
+    def __init__(
+        self, run_dir: Path, desk: Desk | None, *, read_only_because: str = "", clock: Clock | None = None
+    ) -> None:
+        self.run_dir = run_dir
+        self.desk = desk
+        self.read_only_because = "" if desk is not None else read_only_because or "this session only looks on"
+        self.clock = clock or Clock()
+        self._reader = Reader(run_dir)
+        self.snapshot: Snapshot = self._reader.first()
+
+    def poll(self) -> Snapshot:
+        """Read what changed, in a thread; the screens take the result when it is assigned to `snapshot`."""
+        return self._reader.poll()
+
+    def close(self) -> None:
+        """Give back what the session holds."""
+        if self.desk is not None:
+            self.desk.close()
+
+
+def open_session(run_dir: Path, *, read_only: bool = False, clock: Clock | None = None) -> Session:
+    """Open a run: to decide where that is possible, else to look on, saying why.
+
+    Args:
+        run_dir: The run folder.
+        read_only: Look on only, whoever else is there.
+        clock: The clocks.
+    """
+    clock = clock or Clock()
+    if read_only:
+        return Session(run_dir, None, read_only_because="opened to look on", clock=clock)
+    holder = folder.holder(run_dir, "console")
+    if holder is not None:
+        return Session(run_dir, None, read_only_because=f"{holder} has the console", clock=clock)
+    try:
+        desk = Desk(run_dir, clock)
+    except folder.Locked as error:
+        return Session(run_dir, None, read_only_because=f"{error.holder or 'somebody'} has the console", clock=clock)
+    except OSError as error:
+        why = f"the run folder cannot be written to ({error.strerror})"
+        return Session(run_dir, None, read_only_because=why, clock=clock)
+    return Session(run_dir, desk, clock=clock)

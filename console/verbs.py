@@ -1,0 +1,180 @@
+"""Everything that an operator can do, once: keys, palette, key bar and help are all derived from this list.
+
+A guard says in words why a verb cannot be used right now, or nothing when it can. It is asked whenever a verb is
+about to run, by whatever way; and a session without a desk has no verb that writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from console.release.state import Attempt, Outcome
+from console.snapshot import Snapshot
+
+
+class Situation(NamedTuple):
+    """What a guard looks at.
+
+    Attributes:
+        snapshot: The run.
+        read_only_because: Why nothing can be written; empty where the session has a desk.
+        target: Name of the attempt (or of what was judged without a job) that the cursor is on, empty for none.
+    """
+
+    snapshot: Snapshot
+    read_only_because: str = ""
+    target: str = ""
+
+    @property
+    def attempt(self) -> Attempt | None:
+        """The attempt that the cursor is on."""
+        return self.snapshot.run.attempt(self.target) if self.target else None
+
+
+Guard = Callable[[Situation], str]
+
+
+def _always(situation: Situation) -> str:
+    return ""
+
+
+def _desk(situation: Situation) -> str:
+    return f"read-only: {situation.read_only_because}" if situation.read_only_because else ""
+
+
+def _open_run(situation: Situation) -> str:
+    return _desk(situation) or ("the release is closed" if situation.snapshot.run.verdict is not None else "")
+
+
+def _abort(situation: Situation) -> str:
+    return _open_run(situation) or ("" if situation.snapshot.conductor is not None else "no conductor is running")
+
+
+def _cancel(situation: Situation) -> str:
+    if problem := _desk(situation):
+        return problem
+    attempt = situation.attempt
+    if attempt is None or attempt.job_id is None:
+        return "put the cursor on an attempt that has a job on the cluster"
+    return f"job {attempt.job_id} has ended" if attempt.ended_at else ""
+
+
+_FAILED = frozenset({Outcome.REJECTED, Outcome.REFUSED, Outcome.RESULT_MISSING, Outcome.NOT_SUBMITTED, Outcome.EXPIRED})
+
+
+def _retry(situation: Situation) -> str:
+    if problem := _open_run(situation):
+        return problem
+    stages = situation.snapshot.run.stages
+    judged = any(gate.id == situation.target and not gate.passed for stage in stages for gate in stage.gates)
+    attempt = situation.attempt
+    if judged or (attempt is not None and attempt.outcome in _FAILED):
+        return ""
+    return "put the cursor on an attempt that failed or was rejected"
+
+
+def _settle(situation: Situation) -> str:
+    if problem := _open_run(situation):
+        return problem
+    attempt = situation.attempt
+    unknown = attempt is not None and attempt.outcome is Outcome.UNKNOWN
+    return "" if unknown else "put the cursor on an attempt whose submission has an unknown outcome"
+
+
+class Verb(NamedTuple):
+    """One thing to do.
+
+    Attributes:
+        id: Name; the handler is the method `do_<id>` of the screen or the app.
+        keys: Textual key names, separated by commas; the first is the one that is shown.
+        label: A word or two, for the key bar and the palette.
+        help: One sentence.
+        scopes: Where its keys work: "app" is everywhere but in dialogs, "list" in every list.
+        guard: Says why it cannot be used now.
+        bar: Whether the key bar shows it.
+        writes: Whether it changes the run.
+        press: How the key is written, where that differs from its name.
+    """
+
+    id: str
+    keys: str
+    label: str
+    help: str
+    scopes: tuple[str, ...]
+    guard: Guard = _always
+    bar: bool = False
+    writes: bool = False
+    press: str = ""
+
+    @property
+    def key(self) -> str:
+        """The key as it is shown."""
+        return self.press or self.keys.split(",")[0]
+
+
+AREAS = ("board", "jobs", "files", "log")
+"""The four areas, in the order of their keys."""
+
+_INNER = ("approval", "jobs", "files", "log", "help")
+_ATTEMPTS = ("board", "jobs")
+
+VERBS: tuple[Verb, ...] = (
+    Verb("board", "1", "board", "Show the release board.", ("app",)),
+    Verb("jobs", "2", "jobs", "Show every attempt and its job on the cluster.", ("app",)),
+    Verb("files", "3", "files", "Show the result files that are watched, and those that were read.", ("app",)),
+    Verb("log", "4", "log", "Show the work log.", ("app",)),
+    Verb("waiting", "w", "waiting", "Go to the jobs that wait for your OK; decides nothing.", ("app",), bar=True),
+    Verb("approve", "a", "approve…", "Approve this job: opens the field for its code.", ("approval",), _open_run,
+         bar=True, writes=True),
+    Verb("reject", "r", "reject…", "Reject this job: opens the field for the reason.", ("approval",), _open_run,
+         bar=True, writes=True),
+    Verb("back", "escape", "back", "Go back to the board.", _INNER, bar=True, press="esc"),
+    Verb("reload", "R", "show again", "Show the job as it lies on disk now, from its beginning.", ("approval",),
+         bar=True),
+    Verb("uploads", "u", "files too", "Show the text of the files that travel with the job, or only their digests.",
+         ("approval",), bar=True),
+    Verb("interventions", "i", "interventions", "Show all entries, or HUMAN_INTERVENTION only.", ("log",), bar=True),
+    Verb("follow", "f", "follow", "Follow new entries, or stay where you are.", ("log",), bar=True),
+    Verb("cancel", "c", "cancel…", "Cancel the job under the cursor on the cluster.", _ATTEMPTS, _cancel,
+         bar=True, writes=True),
+    Verb("retry", "r", "retry…", "Propose the failed attempt under the cursor again.", _ATTEMPTS, _retry,
+         bar=True, writes=True),
+    Verb("settle", "s", "settle…", "Rule by hand on a submission whose outcome is unknown.", _ATTEMPTS, _settle,
+         writes=True),
+    Verb("note", "n", "note…", "Write a note that changes the course into the log.", ("app",), _desk,
+         writes=True),
+    Verb("abort", "A", "abort…", "Stop the run here; it can be resumed.", ("app",), _abort, writes=True),
+    Verb("help", "question_mark,f1", "help", "Explain this screen.", ("app",), bar=True, press="?"),
+    Verb("palette", "colon,ctrl+p", "commands", "Find any of these by name.", ("app",), press=":"),
+    Verb("theme", "t", "theme", "Change to the next theme.", ("app",)),
+    Verb("quit", "q,ctrl+q", "quit", "Leave the console; a running conductor is stopped only after asking.", ("app",),
+         bar=True),
+    Verb("next", "tab", "next panel", "Move to the next panel.", ("app",)),
+    Verb("previous", "shift+tab", "previous panel", "Move to the previous panel.", ("app",)),
+    Verb("choose", "enter", "open", "Open what is under the cursor; a waiting job is shown, nothing else.", ("list",)),
+    Verb("up", "up", "up", "One line up.", ("list",), press="↑"),
+    Verb("down", "down", "down", "One line down.", ("list",), press="↓"),
+    Verb("page_up", "pageup", "page up", "One page up.", ("list",), press="pgup"),
+    Verb("page_down", "pagedown,space", "page down", "One page down.", ("list",), press="pgdn"),
+    Verb("first", "home", "first", "To the beginning.", ("list",)),
+    Verb("last", "end", "last", "To the end.", ("list",)),
+)  # fmt: skip
+
+
+def verb(verb_id: str) -> Verb:
+    """A verb by its id.
+
+    Raises:
+        KeyError: When there is none.
+    """
+    return _BY_ID[verb_id]
+
+
+_BY_ID = {item.id: item for item in VERBS}
+
+
+def in_scopes(scopes: Iterable[str]) -> list[Verb]:
+    """The verbs of some scopes, in the order of the list."""
+    wanted = set(scopes)
+    return [item for item in VERBS if wanted.intersection(item.scopes)]

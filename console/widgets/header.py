@@ -1,0 +1,179 @@
+"""The lines on top of every screen: which run, which cluster and account, is the link alive, what is waited for."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from console.release.state import Outcome
+from console.snapshot import Snapshot
+from console.widgets.figures import age, between, duration, offset
+from console.widgets.ink import MORE, Line, Paragraph, Span, cells, fit, foreign, lay_out, pad
+from console.widgets.inked import Block
+from console.widgets.status import status
+from console.widgets.words import HUMAN_SIGN, link_mark
+
+_GAP = Span("  ")
+
+
+class Conducting(NamedTuple):
+    """What this console knows about a conductor of its own.
+
+    Attributes:
+        running: Whether it runs inside this console.
+        ended: How it ended, in words; empty before.
+        failed: Whether it ended with an error instead of an exit status.
+    """
+
+    running: bool = False
+    ended: str = ""
+    failed: bool = False
+
+
+class Facts(NamedTuple):
+    """What the header is drawn from."""
+
+    snapshot: Snapshot
+    now: datetime
+    run_dir: Path
+    read_only_because: str
+    conducting: Conducting
+
+
+class RunHeader(Block):
+    """The header. `facts` is set by the screen whenever something changed, and once a second."""
+
+    DEFAULT_CSS = """
+    RunHeader { height: auto; padding: 0 1; background: $surface; }
+    """
+
+    facts: Facts | None = None
+
+    def take(self, facts: Facts) -> None:
+        """Show new facts."""
+        rows = 0 if self.facts is None else len(notices(self.facts))
+        self.facts = facts
+        self.refresh(layout=rows != len(notices(facts)))
+
+    def lines(self, width: int) -> list[Line]:
+        """Three lines, and one for each thing that needs attention."""
+        facts = self.facts
+        if facts is None:
+            return [(), (), ()]
+        rows = [_run_line(facts, width), _life_line(facts, width), _status_line(facts, width)]
+        return rows + lay_out(notices(facts), width)
+
+
+def _run_line(facts: Facts, width: int) -> Line:
+    run = facts.snapshot.run
+    login = run.inputs.get("login") or facts.snapshot.live.link.host or run.setup.get("host") or "host not known yet"
+    account = run.setup.get("account")
+    left: Line = (
+        foreign(run.run_id or facts.run_dir.name, "strong"),
+        _GAP,
+        foreign(run.inputs.get("cluster") or "cluster not known yet", "title"),
+        Span(" "),
+        foreign(login),
+        *((Span(" account ", "muted"), foreign(account)) if account else ()),
+    )
+    seconds = between(run.started_at, run.updated_at if run.verdict is not None else "", facts.now)
+    right: Line = (Span("took " if run.verdict is not None else "for ", "muted"), Span(duration(seconds), "text"))
+    if facts.read_only_because:
+        right = (Span(" READ-ONLY ", "chip-idle"), _GAP, *right)
+    return _sides(left, right, width)
+
+
+def _life_line(facts: Facts, width: int) -> Line:
+    """Link, clocks, conductor, jobs, files, interventions; what matters least goes first when it is narrow."""
+    snapshot = facts.snapshot
+    live = snapshot.live
+    link = _link(snapshot, facts.now)
+    human = snapshot.run.interventions
+    parts: list[tuple[int, Line]] = [
+        (0, link),
+        (2, (Span("clock ", "muted"), Span(offset(live.clock_offset_s)))),
+        (0, conductor_words(facts)),
+        (3, (Span("jobs ", "muted"), Span(_jobs(snapshot)))),
+        (4, (Span("files ", "muted"), Span(_files(snapshot)))),
+        (0, _interventions(human)),
+    ]
+    while len(parts) > 3 and sum(cells(part) + 2 for _, part in parts) - 2 > width:
+        parts.remove(max(parts, key=lambda part: part[0]))
+    line: list[Span] = []
+    for _, part in parts:
+        line += [*([_GAP] if line else []), *part]
+    return fit(tuple(line), width)
+
+
+def _link(snapshot: Snapshot, now: datetime) -> Line:
+    """State of the connection and the age of the last sign of life."""
+    if snapshot.run.verdict is not None and snapshot.conductor is None:
+        return (Span("· link closed", "muted"),)
+    live, dead = snapshot.live, snapshot.feed_is_dead(now)
+    mark = link_mark(live.link, dead)
+    since = live.age(now) if dead else live.link.age_s
+    seen = "" if since is None else f", last word {age(since)} ago" if dead else f" {age(since)}"
+    return (Span(f"{mark.sign} link ", mark.style), foreign(mark.word, mark.style), Span(seen, "muted"))
+
+
+def _interventions(count: int) -> Line:
+    words = "intervention" if count == 1 else "interventions"
+    style = "human" if count else "muted"
+    return (Span(f"{HUMAN_SIGN} {count} {words}", style, "log"),)
+
+
+def _jobs(snapshot: Snapshot) -> str:
+    running = sum(1 for item in snapshot.run.attempts if item.outcome is Outcome.SUBMITTED and not item.ended_at)
+    return str(running)
+
+
+def _files(snapshot: Snapshot) -> str:
+    files = snapshot.live.files
+    return f"{sum(1 for item in files if item.presence == 'seen')}/{len(files)}"
+
+
+def conductor_words(facts: Facts) -> Line:
+    """Who conducts the run."""
+    if facts.conducting.running:
+        return (Span("▸ conductor here", "running"),)
+    if facts.snapshot.conductor is not None:
+        return (Span("▸ conductor runs", "running"),)
+    if facts.snapshot.run.verdict is not None:
+        return (Span("■ run closed", "muted"),)
+    if facts.conducting.ended:
+        return (Span("■ conductor ended", "muted"),)
+    return (Span("■ no conductor", "muted"),)
+
+
+def _status_line(facts: Facts, width: int) -> Line:
+    found = status(facts.snapshot, facts.now)
+    chip = Span(f" {found.word} ", found.style, "waiting" if facts.snapshot.waiting else "")
+    right: Line = () if found.seconds is None else (Span("for ", "muted"), Span(duration(found.seconds), "strong"))
+    return _sides((chip, Span(" "), foreign(found.text)), right, width)
+
+
+def _sides(left: Line, right: Line, width: int) -> Line:
+    """Two parts of a line, one at each end; the left one gives way."""
+    if not right:
+        return fit(left, width)
+    room = width - cells(right) - 1
+    return (*pad(fit(left, max(0, room)), max(0, room)), Span(" "), *right)
+
+
+def notices(facts: Facts) -> list[Paragraph]:
+    """What needs attention beside the status: nobody conducts, the conductor died, something cannot be read."""
+    snapshot, found = facts.snapshot, list[Line]()
+    if facts.conducting.failed:
+        found.append((Span("✗ the conductor stopped: ", "failed"), foreign(facts.conducting.ended, "failed")))
+    elif facts.conducting.ended:
+        found.append((Span("■ ", "muted"), foreign(facts.conducting.ended, "muted")))
+    if snapshot.conductor is None and not facts.conducting.running and snapshot.run.verdict is None:
+        words = "■ no conductor is running: "
+        found.append((Span(words, "muted"), foreign(f"gonogo resume {facts.run_dir}", "strong")))
+    if facts.read_only_because:
+        found.append((Span("read-only: ", "muted"), foreign(facts.read_only_because, "muted")))
+    found += [(Span("▲ ", "waiting"), foreign(text, "waiting")) for text in snapshot.problems[:3]]
+    if len(snapshot.problems) > 3:
+        found.append((Span(f"▲ {len(snapshot.problems) - 3} more{MORE}", "waiting"),))
+    return [Paragraph(line) for line in found]

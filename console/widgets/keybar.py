@@ -1,0 +1,57 @@
+"""The last line of every screen: what can be done here, and by which key. Derived from the list of verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from console.verbs import AREAS, Verb, verb
+from console.widgets.ink import Line, Span, cells, fit
+from console.widgets.inked import Block
+
+
+class Offer(NamedTuple):
+    """A verb, and whether it can be used now."""
+
+    verb: Verb
+    usable: bool
+
+
+class Keybar(Block):
+    """The bar. Areas to the left, then what can be done here; every word can be clicked."""
+
+    DEFAULT_CSS = """
+    Keybar { dock: bottom; height: 1; padding: 0 1; background: $panel; }
+    """
+
+    area = ""
+    offers: Sequence[Offer] = ()
+
+    def take(self, area: str, offers: Sequence[Offer]) -> None:
+        """Show where we are and what can be done."""
+        if (area, offers) != (self.area, self.offers):
+            self.area, self.offers = area, offers
+            self.refresh()
+
+    def lines(self, width: int) -> list[Line]:
+        """One line. What cannot be used is left out first when it is narrow, then the last of the others."""
+        offers = list(self.offers)
+        while cells(self._line(offers)) > width and offers:
+            unusable = [offer for offer in offers if not offer.usable]
+            # Help and quit stand last and stay.
+            offers.remove(unusable[-1] if unusable else offers[max(0, len(offers) - 3)])
+        return [fit(self._line(offers), width)]
+
+    def _line(self, offers: Sequence[Offer]) -> Line:
+        line: list[Span] = []
+        for name in AREAS:
+            here = name == self.area
+            item = verb(name)
+            line.append(Span(item.key, "key", name))
+            line.append(Span(f" {item.label}  ", "strong" if here else "muted", name))
+        line.append(Span("│", "rule"))
+        for offer in offers:
+            item = offer.verb
+            line.append(Span(f"  {item.key}", "key" if offer.usable else "muted", item.id))
+            line.append(Span(f" {item.label}", "text" if offer.usable else "muted", item.id))
+        return tuple(line)
