@@ -27,7 +27,7 @@ class Command:
     Attributes:
         name: As it is typed.
         help: One line for `gonogo --help`.
-        examples: Command lines for its own help.
+        examples: Command lines for its own help; empty where the module writes that itself.
         module: Module below `console.commands`.
         add: Function of that module that adds the arguments to a parser; "add_parser" adds the parser itself
             to the subparsers that it is given.
@@ -91,7 +91,7 @@ COMMANDS = (
     Command(
         "gate",
         "run one gate over result files, without a console",
-        ("gonogo gate train --export-only DIR", "gonogo gate bench bench.json --json"),
+        (),
         "gate",
         "add_parser",
     ),

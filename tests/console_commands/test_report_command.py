@@ -16,6 +16,7 @@ from console.release import folder, journal
 from console.release.report import render_report
 from console.release.state import RunState, fold
 from console.release.writer import RunWriter
+from tests.gates import passing
 from tests.release.foreign import anything, visible
 from tests.release.making import decide, make_job, new_run, propose, submit
 
@@ -152,6 +153,23 @@ def test_a_measurement_that_was_not_accepted_says_so_above_its_numbers(writer: R
     text = report(writer)
     assert "**Not a valid measurement** (MEASUREMENT_INVALID): 3 requests failed" in text
     assert text.index("Not a valid") < text.index("| 1 |")
+
+
+def test_the_columns_are_those_that_the_gates_record(writer: RunWriter) -> None:
+    propose(writer, "001-bench-1", make_job("bench", stage="bench"))
+    bench, correctness = passing.judge("bench"), passing.judge("correctness")
+    for verdict in (bench, correctness):
+        gate(
+            writer, verdict.gate, "001-bench-1", **{key: verdict.to_json()[key] for key in ("pass", "checks", "facts")}
+        )
+    text = report(writer)
+    facts = dict(bench.facts)
+    rows = [cells(line) for line in text.splitlines() if re.match(r"\| \d+ \|", line)]
+    assert [row[0] for row in rows] == ["1", "8", "32"]
+    assert [row[3] for row in rows] == [f"{facts[f'speedup_c{level}']:.3f}" for level in (1, 8, 32)]
+    section = text[text.index("## A | B") : text.index("## Stages")]
+    assert "not recorded" not in section
+    assert f"{dict(correctness.facts)['exact_match']:.4f} of the prompts" in section
 
 
 def test_what_was_not_recorded_is_said_to_be_so(writer: RunWriter) -> None:
