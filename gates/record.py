@@ -298,7 +298,9 @@ def shown(value: object) -> Measured:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, str):
-        return value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+        text = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+        # JSON may hold half of a surrogate pair, which no file and no terminal can.
+        return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, list | tuple) and all(isinstance(item, int | float | str) for item in value):
         return shown(", ".join(map(str, value)))
     return kind_of(value)

@@ -58,6 +58,7 @@ class SmokeExpected(Expected):
     drafter: str | None = setting(Kind.PATH, "folder of the drafter that must be served")
     draft_tokens: int | None = setting(Kind.COUNT, "proposed tokens a step")
     prompts: int | None = setting(Kind.COUNT, "number of prompts")
+    min_drafts: int = setting(Kind.COUNT, "least number of verification steps", 32)
     min_acceptance_length: float = setting(
         Kind.NUMBER,
         "smallest acceptance length that passes, in tokens with the bonus token",
@@ -122,6 +123,14 @@ def _judge_done(record: Record, expected: SmokeExpected) -> None:
     work = Work(k=k, requests=outputs.passed, output_tokens=tokens)
     if not judge_counters(counters, where.classed(_NOT_SERVABLE), work):
         return
+    where.check(
+        "samples",
+        counters.drafts >= expected.min_drafts,
+        counters.drafts,
+        f">= {expected.min_drafts}",
+        "drafts",
+        unit="verification steps",
+    )
     if length is not None:
         judge_stated_length(length, counters, record)
     _judge_rates(record, counters, rate, rates)

@@ -208,6 +208,7 @@ def test_thousands_of_malformed_fields_are_counted_not_listed() -> None:
         (["a", 1], "a, 1"),
         ([{}], "a list of 1"),
         ({}, "an object"),
+        ("ä\ud800", "ä\\ud800"),
     ],
 )
 def test_what_is_measured_can_always_be_written_as_json(value: object, as_shown: object) -> None:

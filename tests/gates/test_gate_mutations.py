@@ -226,6 +226,15 @@ def test_deep_nesting_never_raises(gate: str, data: bytes) -> None:
 
 
 @pytest.mark.parametrize(("gate", "kind"), CASES)
+def test_deep_nesting_in_any_field_never_raises(gate: str, kind: str) -> None:
+    document = passing.FILES[gate][kind]()
+    deep = '{"a":' * 700 + "1" + "}" * 700
+    for _, keys, _ in walk(document):
+        text = json.dumps(put(document, keys, "@deep@")).replace('"@deep@"', deep)
+        json.dumps(passing.judge(gate, {kind: text.encode()}).to_json(), allow_nan=False)
+
+
+@pytest.mark.parametrize(("gate", "kind"), CASES)
 def test_extra_keys_are_welcome(gate: str, kind: str) -> None:
     def enriched(value: Any) -> Any:
         if isinstance(value, dict) and "max_final_loss" not in value:

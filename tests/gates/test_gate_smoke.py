@@ -223,7 +223,7 @@ def test_outputs_that_differ_from_the_target_are_a_fact_not_a_failure() -> None:
     assert dict(verdict.facts)["reference_identical"] == 7
 
 
-@pytest.mark.parametrize(("drafts", "name"), [(300, "tokens_accounted"), (20, "drafted_share")])
+@pytest.mark.parametrize(("drafts", "name"), [(300, "tokens_accounted"), (40, "drafted_share")])
 def test_counters_that_do_not_fit_the_outputs(drafts: int, name: str) -> None:
     document = with_counters(drafts, tuple(drafts * share // 100 for share in (60, 30, 12, 4)))
     document["outputs"] = smoke()["outputs"]
@@ -260,6 +260,13 @@ def test_synthetic_acceptance_is_recognised(drafts: int, positions: tuple[int, .
     assert verdict.passed is not synthetic
     if synthetic:
         assert verdict.failure_class is INVALID
+
+
+@pytest.mark.parametrize(("drafts", "passed"), [(32, True), (31, False)])
+def test_a_few_steps_are_no_measurement(drafts: int, passed: bool) -> None:
+    verdict = judge("smoke", {"smoke": with_counters(drafts, (16, 8, 2, 1))})
+    assert passing.names(verdict) == (set() if passed else {"samples"})
+    assert verdict.failure_class is (None if passed else INVALID)
 
 
 def test_positions_that_are_not_listed_are_zero() -> None:
