@@ -163,6 +163,29 @@ def test_mean_output_lengths_agree_within_two_per_cent(tokens: int, passed: bool
     assert passing.names(verdict) == (set() if passed else {"same_length"}), verdict.detail
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"warmup_requests": 1},
+        {"sampling.seed": None},
+        {"sampling.max_tokens": 32},
+        {"arms.A.num_draft_tokens": 0},
+        {"arms.B.points[0].mean_ttft_s": 4.0},  # as long as the point itself
+        {"arms.B.points[0].mean_ttft_s": None},
+        {"arms.A.server_config.speculative_config": None, "arms.B.server_config.speculative_config": None},
+    ],
+)
+def test_what_is_just_good_enough(changes: dict[str, Any]) -> None:
+    verdict = judged(changes)
+    assert verdict.passed, verdict.detail
+
+
+@pytest.mark.parametrize(("wanted", "passed"), [(digest("prompts"), True), (digest("others"), False)])
+def test_the_prompts_are_those_that_were_asked_for(wanted: str, passed: bool) -> None:
+    verdict = judged({}, {"prompts_sha256": wanted})
+    assert passing.names(verdict) == (set() if passed else {"prompts"})
+
+
 def test_with_sampling_output_lengths_may_differ() -> None:
     changes = {"arms.A.points[0].output_tokens": 400, "sampling.temperature": 1.0}
     assert judged(changes, {"temperature": 1.0}, again=True).passed

@@ -114,6 +114,17 @@ def test_what_was_served_may_be_repeated() -> None:
     assert judged({**exact_match(), **served}).passed
 
 
+def test_an_output_may_be_as_long_as_it_may_be() -> None:
+    assert judged(change(exact_match(), {"max_tokens": 24})).passed
+
+
+def test_outputs_of_one_token_are_not_dull() -> None:
+    document = exact_match(differ=0, control_differs=0)
+    for i, row in enumerate(document["outputs"][:13]):
+        row["a"] = row["b"] = row["control"] = [i]
+    assert judged(document).passed
+
+
 def test_too_few_prompts() -> None:
     assert judged(exact_match(16, differ=0)).passed
     assert_fails(judged(exact_match(15, differ=0)), INVALID, "samples")

@@ -230,6 +230,26 @@ def test_counters_that_do_not_fit_the_outputs(drafts: int, name: str) -> None:
     assert_fails(judge("smoke", {"smoke": document}), INVALID, name)
 
 
+@pytest.mark.parametrize(("drafts", "passed"), [(118, True), (119, False)])
+def test_a_step_emits_what_it_accepts_and_one_more(drafts: int, passed: bool) -> None:
+    document = with_counters(drafts, (60, 30, 12, 4))  # 192 output tokens, and 8 requests cut by 4 at most: 224
+    document["outputs"] = smoke()["outputs"]
+    assert passing.names(judge("smoke", {"smoke": document})) == (set() if passed else {"tokens_accounted"})
+
+
+@pytest.mark.parametrize(("drafts", "passed"), [(72, True), (71, False)])
+def test_half_of_the_tokens_at_least_come_from_drafting_steps(drafts: int, passed: bool) -> None:
+    document = with_counters(drafts, (15, 4, 1, 0))  # 92 of 8 x 23 tokens behind the first ones
+    document["outputs"] = smoke()["outputs"]
+    assert passing.names(judge("smoke", {"smoke": document})) == (set() if passed else {"drafted_share"})
+
+
+@pytest.mark.parametrize(("k", "passed"), [(256, True), (257, False)])
+def test_no_drafter_proposes_hundreds_of_tokens(k: int, passed: bool) -> None:
+    verdict = judge("smoke", {"smoke": with_counters(100, (60, 30, 12, 4), k)}, {"draft_tokens": k})
+    assert passing.names(verdict) == (set() if passed else {"draft_tokens"})
+
+
 @pytest.mark.parametrize(("count", "passed"), [(3, True), (4, False)])
 def test_a_short_answer_may_be_one_token_repeated(count: int, passed: bool) -> None:
     document = with_counters(100, (40, 12))
