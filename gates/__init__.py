@@ -1,1 +1,1 @@
-"""Verdicts: pure functions from parsed result files to a Verdict. Knows nothing of backends or of the console."""
+"""Verdicts: pure functions from the bytes of result files to a Verdict. Knows nothing of backends or the console."""
