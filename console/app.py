@@ -65,6 +65,7 @@ class GonogoApp(ConsoleApp):
     CSS_PATH = themes.BASE_CSS
     ENABLE_COMMAND_PALETTE = False  # ours is a verb like any other, and takes no key away from dialogs
     BINDINGS = bindings("app")
+    DEFAULT_MODE = "board"
     MODES = {  # noqa: RUF012
         "jobs": partial(_area, "jobs"),
         "files": partial(_area, "files"),
@@ -81,12 +82,13 @@ class GonogoApp(ConsoleApp):
         self._set_first_theme(theme)
         self.session = session
         self._start_conductor = start_conductor
-        self._conductor: Worker[int] | None = None
+        self._conductor: asyncio.Task[int] | None = None
         self._exit_status: int | None = None
         self.error: BaseException | None = None
         """What ended the conductor, where it was an error."""
         self._known: set[str] | None = None
         self._changed = asyncio.Event()
+        self._looks = 0
 
     def _set_first_theme(self, name: str) -> None:
         """Set the theme before there is anything to draw again.
@@ -110,17 +112,19 @@ class GonogoApp(ConsoleApp):
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
+        self.add_mode(self.DEFAULT_MODE, Board)
         work = partial(self.run_worker, exit_on_error=False)
         work(self._follow(), name="follow", group="follow", description="follow the run folder")
         work(self._notice(), name="notice", group="notice", description="notice changed files")
         if self._start_conductor is not None:
             self.conducting = Conducting(running=True)
-            self._conductor = work(self._conduct(), name="conductor", group="conductor", description="conduct the run")
+            self._conductor = asyncio.create_task(self._conduct(), name="conductor")
+            self._conductor.add_done_callback(self._conductor_ended)
             self._tick()
 
     def _tick(self) -> None:
         """Let clocks go on, with animations on or off."""
-        screen = self.screen
+        screen = self.screen if self.is_running and self.screen_stack else None
         if isinstance(screen, Area):
             screen.update_view()
 
@@ -133,6 +137,7 @@ class GonogoApp(ConsoleApp):
                 self.say(f"the run folder cannot be read: {error}", severity="error")
             else:
                 self.take(snapshot)
+                self._looks += 1
                 if snapshot.log.more:
                     continue
             await asyncio.sleep(REFRESH_SECONDS)
@@ -153,7 +158,8 @@ class GonogoApp(ConsoleApp):
             return
         self.session.snapshot = snapshot
         waiting = {item.id for item in snapshot.waiting}
-        fresh = waiting - (self._known or set())
+        # What waited before the console was opened stands in the header; a call is for what arrives.
+        fresh = waiting - self._known if self._known is not None else set()
         self._known = waiting
         self._name_terminal()
         for screen in self.screen_stack:
@@ -179,25 +185,23 @@ class GonogoApp(ConsoleApp):
         assert self._start_conductor is not None
         return await self._start_conductor()
 
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """Say how a worker ended: none dies unseen."""
-        worker, state = event.worker, event.state
-        if worker.is_finished and worker is self._conductor:
-            self._conductor_ended(worker, state)
-        elif state is WorkerState.ERROR and worker.name != "notice":
-            self.say(f"{worker.description}: {worker.error}", severity="error")
-
-    def _conductor_ended(self, worker: Worker[int], state: WorkerState) -> None:
-        if state is WorkerState.SUCCESS:
-            self._exit_status = worker.result
-            self.conducting = Conducting(ended=f"the conductor has ended with status {worker.result}")
-        elif state is WorkerState.ERROR:
-            self.error = worker.error
-            self.conducting = Conducting(ended=str(worker.error) or type(worker.error).__name__, failed=True)
-        else:
+    def _conductor_ended(self, task: asyncio.Task[int]) -> None:
+        if task.cancelled():
             self.conducting = Conducting(ended="the conductor was stopped; the run can be resumed")
+        elif (error := task.exception()) is not None:
+            self.error = error
+            self.conducting = Conducting(ended=str(error) or type(error).__name__, failed=True)
+        else:
+            self._exit_status = task.result()
+            self.conducting = Conducting(ended=f"the conductor has ended with status {task.result()}")
         self._changed.set()
         self._tick()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """Say how a worker ended: none dies unseen."""
+        worker = event.worker
+        if event.state is WorkerState.ERROR and worker.name != "notice":
+            self.say(f"{worker.description}: {worker.error}", severity="error")
 
     def say(self, text: str, *, severity: Any = "information") -> None:
         """Show a short message, as text and nothing else."""
@@ -233,8 +237,10 @@ class GonogoApp(ConsoleApp):
         await self.do_board()
 
     async def do_waiting(self) -> None:
-        """Go to what waits, without opening it."""
+        """Go to what waits, without opening it; a job that is open is closed."""
         await self.do_board()
+        while isinstance(self.screen, Area) and not isinstance(self.screen, Board):
+            await self.pop_screen()
         if isinstance(self.screen, Board):
             self.screen.focus_queue()
 
@@ -286,7 +292,7 @@ class GonogoApp(ConsoleApp):
 
     def do_quit(self) -> None:
         """Leave; a conductor inside this console is stopped only after asking."""
-        if self._conductor is None or self._conductor.is_finished:
+        if self._conductor is None or self._conductor.done():
             self.exit(self._exit_status if self._exit_status is not None else 0)
             return
         from console.screens.dialogs import Leave
@@ -308,13 +314,11 @@ class GonogoApp(ConsoleApp):
             )
 
     async def _stop_and_exit(self) -> None:
-        worker = self._conductor
-        if worker is not None and not worker.is_finished:
+        task = self._conductor
+        if task is not None and not task.done():
             self.say("stopping the conductor; the run can be resumed")
-            worker.cancel()
-            with contextlib.suppress(Exception):
-                async with asyncio.timeout(STOP_SECONDS):
-                    await worker.wait()
+            task.cancel()
+            await asyncio.wait({task}, timeout=STOP_SECONDS)
         waits = bool(self.session.snapshot.waiting)
         self.exit(self._exit_status if self._exit_status is not None else WAITING if waits else INTERRUPTED)
 

@@ -60,7 +60,8 @@ class LogReader:
             return LogView([], 0, problem=f"{self._path.name}: there is no log")
         if now != self._signature:
             before = self._signature
-            if before is not None and (now[0] != before[0] or now[1] < self._position):
+            # Appending makes it longer; a change in any other way is a log that must be checked from the start.
+            if before is not None and (now[0] != before[0] or now[1] <= before[1]):
                 self._restart()
             self._signature = now
             self._read_on()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -59,22 +59,6 @@ class FileStat:
     ctime_ns: int = 0
 
 
-class Stream(Protocol):
-    """A long-lived script on a host: lines out, lines in. Used by the result watcher."""
-
-    def lines(self) -> AsyncIterator[bytes]:
-        """Yield complete lines without their newline; raises CouldNotAsk when the link or script is gone."""
-        ...
-
-    async def send(self, line: bytes) -> None:
-        """Send one line to the script's standard input."""
-        ...
-
-    async def close(self) -> None:
-        """End the script; never raises."""
-        ...
-
-
 class Host(Protocol):
     """A machine that runs our fixed `/bin/sh -s` and holds files.
 
@@ -95,10 +79,6 @@ class Host(Protocol):
         self, script: str, args: Sequence[str] = (), *, data: bytes = b"", timeout: float = 30.0
     ) -> RunResult:
         """Run a POSIX shell script; `args` become $1, $2...; `data` is on the script's standard input."""
-        ...
-
-    async def open(self, script: str, args: Sequence[str] = (), *, timeout: float = 30.0) -> Stream:
-        """Start a long-lived script whose lines can be followed."""
         ...
 
     async def read(self, path: str, *, offset: int = 0, limit: int | None = None, timeout: float = 30.0) -> bytes:

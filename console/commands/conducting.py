@@ -91,9 +91,8 @@ async def _until_signal(work: Awaitable[int], opened: Opened) -> int:
 
 
 async def _conduct(opened: Opened, wait_s: float | None) -> int:
-    from console.release.connecting import connect
-
     from console.release.conductor import Conductor
+    from console.release.connecting import connect
 
     conductor = Conductor(
         opened.release, opened.writer, lambda: connect(opened.release.cluster), approve=opened.approve, wait_s=wait_s

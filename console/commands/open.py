@@ -15,7 +15,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Open the console on a run folder."""
     from console.app import run_console
-
     from console.release.folder import require_run_folder
 
     require_run_folder(args.run_dir)

@@ -11,6 +11,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from typing import Any
 
 from backends.errors import CouldNotAsk, NeedsOperator
 from console.release import decisions, folder, live, steps, submission
@@ -134,9 +135,15 @@ class Conductor:
 
     def _snapshot(self) -> dict[str, object]:
         host = self.connection.host
+        now = self.monotonic()
         self.live.files = [
-            {"path": seen.path, "presence": str(seen.presence), "size": seen.size, "age_s": seen.age_s}
-            for seen in self.connection.watcher.all_seen()
+            {
+                "path": reading.path,
+                "presence": str(reading.presence),
+                "size": reading.stat.size if reading.stat is not None else None,
+                "age_s": None if reading.looked_at is None else round(now - reading.looked_at, 1),
+            }
+            for reading in self.connection.watcher.snapshot().values()
         ]
         return live.to_json(self.live, self.writer.state, host, self.now(), self.monotonic())
 
@@ -144,7 +151,8 @@ class Conductor:
         """Run the steps; a helper that dies, or an abort, ends them."""
         assert self._aborted is not None
         work = asyncio.create_task(self._steps(), name="steps")
-        done, _ = await asyncio.wait({work, self._aborted, *helpers}, return_when=asyncio.FIRST_COMPLETED)
+        waited: set[asyncio.Future[Any]] = {work, self._aborted, *helpers}
+        done, _ = await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
         if work not in done:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)

@@ -15,12 +15,12 @@ from typing import Any
 
 from console.release import effects, folder
 from console.release.canonical import sha256
-from console.release.clusters import choose_cluster, find_clusters
+from console.release.clusters import choose_cluster, find_clusters_file, load_clusters
 from console.release.decisions import AwaitOperator, Plan, Session, StopSystemic, next_step
 from console.release.errors import InputError, Problem
 from console.release.journal import Entry
 from console.release.proposing import Release, make_plan
-from console.release.recipe import find_recipe, resolve_values
+from console.release.recipe import Recipe, choose_recipe, resolve_values, size_task
 from console.release.spec import load_release
 from console.release.state import RunState
 from console.release.writer import RunWriter
@@ -58,13 +58,14 @@ def check_inputs(
         InputError: With one line for each thing that is wrong.
     """
     spec = load_release(release_file)
-    clusters = find_clusters(Path.cwd(), clusters_file)
-    cluster = choose_cluster(clusters, spec.cluster, release_file)
-    recipe = find_recipe(spec.recipe, spec.algorithm, release_file.parent)
-    resolve_values(recipe, spec.budget, spec.overrides)
+    file = str(release_file)
+    clusters = load_clusters(find_clusters_file(clusters_file))
+    cluster = choose_cluster(clusters, spec.cluster, asked_in=file)
+    recipe = choose_recipe(spec.recipe, spec.algorithm, asked_in=file)
+    values = resolve_values(recipe, spec.budget, spec.overrides, file=file)
+    for task in recipe.tasks:
+        size_task(task, values, file=file)
     release = Release(run_dir, run_id, spec, cluster, recipe)
-    _check_target_place(release, release_file)
-    make_plan(release)
     inputs = {
         "target": spec.target,
         "revision": spec.revision or "",
@@ -76,24 +77,19 @@ def check_inputs(
         "account": cluster.account or "",
         "partition": cluster.partition or "",
         "recipe": recipe.name,
-        "recipe_sha256": recipe.sha256,
-        "clusters_file": str(clusters.file),
+        "recipe_sha256": _recipe_digest(recipe),
+        "clusters_file": str(Path(cluster.file).absolute()),
         "release_sha256": sha256(release_file.read_bytes()),
     }
     return release, inputs
 
 
-def _check_target_place(release: Release, release_file: Path) -> None:
-    if not release.spec.target.startswith("/") and not release.cluster.hf_local:
-        raise InputError(
-            Problem(
-                str(release_file),
-                "target",
-                f"a cluster that says where targets are kept, since {release.spec.target} is a Hugging Face id",
-                f"cluster {release.cluster.name} without hf_local",
-                "set `gonogo: {hf_local: /path}` in its entry in clusters.yaml, or give `target` as an absolute path",
-            )
-        )
+def _recipe_digest(recipe: Recipe) -> str:
+    """One digest over everything that the recipe's jobs are made from."""
+    parts = [f"{name} {sha256(text.encode())}" for name, text in sorted(recipe.templates.items())]
+    parts += [f"{name} {sha256(data)}" for name, data in sorted(recipe.files.items())]
+    parts += [task.model_dump_json() for task in recipe.tasks]
+    return sha256("\n".join(parts).encode())
 
 
 def new_run_id(release_file: Path, now: datetime) -> str:

@@ -13,8 +13,9 @@ from console.release import queue
 from console.release.canonical import sha256
 from console.release.clusters import Cluster
 from console.release.decisions import Plan, PlannedTask
+from console.release.fit import fit_task, nodes_of
 from console.release.job import ExactJob, UploadRef, build_script, refuse_secrets
-from console.release.recipe import Recipe, RenderedTask, Task, render_task, resolve_values
+from console.release.recipe import Recipe, RenderedTask, Task, expand, render_task, resolve_values, size_task
 from console.release.spec import ReleaseSpec
 from console.release.state import Attempt, Outcome, RunState
 from console.release.triage import RETRY
@@ -61,15 +62,16 @@ class Release:
         """Where the target lies on the cluster, or will be staged to."""
         if self.spec.target.startswith("/"):
             return self.spec.target
-        revision = self.spec.revision or ""
-        return f"{self.cluster.hf_local}/{self.spec.target}/{revision}"
+        return f"{self.cluster.hf_local}/{self.spec.target_slug}/{self.spec.revision}"
 
     @property
     def drafter_path(self) -> str:
         """Where the drafter is frozen to: drafts root, target, algorithm, run."""
-        target = self.spec.target.strip("/").rpartition("/")[2] if self.spec.target[0] == "/" else self.spec.target
-        root = self.cluster.drafts_root or f"{self.cluster.workspace}/drafts"
-        return f"{root}/{target}/{self.spec.algorithm}/{self.run_id}"
+        root = self.cluster.drafts_root
+        if root is None:
+            known = {"WORKSPACE": self.cluster.workspace}
+            root = expand(self.recipe.drafts_root, known, self.recipe.file, "drafts_root")
+        return f"{root}/{self.spec.target_slug}/{self.spec.algorithm}/{self.run_id}"
 
 
 def make_plan(release: Release) -> Plan:
@@ -121,6 +123,7 @@ def values_for(release: Release, state: RunState, stage: str, task: str) -> dict
 def run_facts(release: Release, state: RunState, task: PlannedTask, attempt: int, job_dir: str) -> dict[str, str]:
     """What the placeholders in capitals stand for in one job."""
     data = _through(state, "train", "data")
+    image = release.cluster.container_image
     facts = {
         "TARGET": release.spec.target,
         "TARGET_PATH": release.target_path,
@@ -128,13 +131,14 @@ def run_facts(release: Release, state: RunState, task: PlannedTask, attempt: int
         "ALGORITHM": release.spec.algorithm,
         "BUDGET": release.spec.budget,
         "WORKSPACE": release.cluster.workspace,
-        "HF_LOCAL": release.cluster.hf_local or "",
+        "HF_LOCAL": release.cluster.hf_local,
         "RUN_ID": release.run_id,
         "PYTHON": release.cluster.python,
         "ATTEMPT": str(attempt),
-        "GPUS_PER_NODE": str(state.setup.get("gpus_per_node") or 0),
         "EXPORT_PATH": f"{job_dir}/export",
     }
+    if image is not None:
+        facts["CONTAINER_IMAGE"] = image
     if data is not None:
         facts["DATA_DIR"] = data.job_dir
     served = export_dir(release, state)
@@ -157,13 +161,16 @@ def build_job(
         console.release.errors.InputError: When the recipe's template cannot be filled in.
         console.release.job.JobError: When the recipe would send a secret by value.
     """
-    task = release.recipe.task(planned.stage, planned.task)
     cluster = release.cluster
+    values = values_for(release, state, planned.stage, planned.task)
+    task = size_task(release.recipe.task(planned.stage, planned.task), values)
+    fitted = fit_task(task, values, nodes_of(cluster, state.setup.get("gpus_per_node")))
+    task = fitted.task
     job_dir = f"{release.remote_root}/{planned.stage}/{planned.task}-{attempt}-{token[:8]}"
     claim_dir = f"{release.remote_root}/claims/{token}"
-    values = values_for(release, state, planned.stage, planned.task)
     facts = run_facts(release, state, planned, attempt, job_dir)
-    rendered: RenderedTask = render_task(release.recipe, task, values, facts)
+    facts.update(GPUS_PER_NODE=str(task.gpus_per_node), NODES=str(task.nodes), FAIL=str(values.get("fail", "")))
+    rendered: RenderedTask = render_task(release.recipe, task, fitted.values, facts)
     environment = (
         ("GONOGO_TOKEN", token),
         ("GONOGO_JOB_DIR", job_dir),
@@ -176,7 +183,7 @@ def build_job(
         stage=planned.stage,
         task=planned.task,
         attempt=attempt,
-        summary=task.summary,
+        summary=f"{task.summary} ({fitted.change})" if fitted.change else task.summary,
         cluster=cluster.name,
         host=cluster.login_node,
         port=cluster.port,

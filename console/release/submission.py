@@ -128,12 +128,13 @@ async def reconcile(writer: RunWriter, slurm: Scheduler, attempt: Attempt, settl
 
 def record_outcome(writer: RunWriter, attempt: Attempt, outcome: SubmitOutcome) -> None:
     """Log what became of a submission; the same unknown answer twice in a row is logged once."""
+    job_id: str | None = None
     match outcome:
         case Accepted():
             word, text, job_id = "accepted", f"Slurm took it as job {outcome.job_id}", outcome.job_id
             said = outcome.warning
         case Refused():
-            word, text, job_id, said = "refused", f"Slurm refused it: {outcome.said}", None, outcome.said
+            word, text, said = "refused", f"Slurm refused it: {outcome.said}", outcome.said
         case NotSubmitted():
             word, text, job_id, said = (
                 "not_submitted",
@@ -142,7 +143,7 @@ def record_outcome(writer: RunWriter, attempt: Attempt, outcome: SubmitOutcome) 
                 outcome.proof,
             )
         case Unknown():
-            word, job_id, said = "unknown", None, _questions(outcome)
+            word, said = "unknown", _questions(outcome)
             text = f"Nobody can say yet whether Slurm has it: {said}"
     current = writer.state.attempt(attempt.id)
     if word == "unknown" and current is not None and current.outcome == "unknown" and current.said == said:

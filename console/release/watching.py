@@ -10,7 +10,7 @@ from backends.errors import CouldNotAsk, FileMissing
 from backends.slurm.model import JobStatus, Presence, QueueReading
 from console.release import judging
 from console.release.live import Live
-from console.release.ports import Connection, Seen
+from console.release.ports import Connection
 from console.release.proposing import Release
 from console.release.state import Attempt, Outcome
 from console.release.writer import RunWriter
@@ -46,7 +46,7 @@ class Monitor:
             await asyncio.sleep(self._release.cluster.poll_seconds)
 
     async def _look(self, attempts: list[Attempt]) -> QueueReading:
-        names = [(item.job_id or "", item.token) for item in attempts]
+        names = {item.job_id or "": item.token for item in attempts}
         return await self._connection.slurm.jobs(names)
 
     def _take(self, attempts: list[Attempt], reading: QueueReading) -> None:
@@ -164,8 +164,8 @@ async def _read_complete(connection: Connection, path: str, final: bool) -> byte
         final: The job is over and nobody writes any more: also take bytes that are not a whole document, so
             that the gate says what is wrong with them.
     """
-    seen: Seen | None = connection.watcher.seen(path)
-    if seen is None and not final:
+    reading = connection.watcher.snapshot().get(path)
+    if not final and (reading is None or not reading.stable):
         return None
     try:
         data = await connection.watcher.fetch(path, limit=judging.MAX_RESULT_BYTES)

@@ -7,7 +7,7 @@ opening the field, typing the job's code and pressing Enter; rejecting means typ
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 from functools import partial
 
@@ -23,11 +23,11 @@ from console.screens.approval_guard import ApprovalGuard, TypingGuard
 from console.screens.approval_job import Shown, Standing, read_shown, standing
 from console.screens.base import Area, bindings
 from console.snapshot import Snapshot
-from console.verbs import Verb
+from console.verbs import AREAS, Verb
 from console.widgets.figures import duration
-from console.widgets.ink import Line, Span, foreign, lay_out
+from console.widgets.ink import Line, Paragraph, Span, foreign, lay_out
 from console.widgets.lines import Lines, Rows
-from console.widgets.strips import Heading
+from console.widgets.strips import Heading, Words
 
 RETURN_SECONDS = 1.5
 """For so long a decision stays on the screen before it goes back to the board."""
@@ -65,31 +65,24 @@ class Approval(Area):
         self._with_files = False
         self._act = ""
         self._decided: Line = ()
+        self._message = ""
         self._looked: object = None
+
+        self.body = Lines(id="body")
+        """The list that holds the job."""
+        self.field = TypedField()
+        """The field of the code, or of the reason."""
+        self._summary, self._lock = Heading(id="summary"), Words(id="lock")
+        self._row = Vertical(self._lock, self.field, id="act")
 
     def compose_body(self) -> Iterable[Widget]:
         """What the job is, the whole job, and the row in which it is decided."""
         monotonic = self.console.session.clock.monotonic
         self.guard = ApprovalGuard(monotonic)
         self._typing = TypingGuard(monotonic)
-        yield Heading(id="summary")
-        body = Lines(id="body")
-        body.add_class("panel")
-        body.border_title = Content(self.proposal_id)
-        yield body
-        with Vertical(id="act"):
-            yield Heading(id="lock")
-            yield TypedField()
-
-    @property
-    def body(self) -> Lines:
-        """The list that holds the job."""
-        return self.query_one("#body", Lines)
-
-    @property
-    def field(self) -> TypedField:
-        """The field of the code, or of the reason."""
-        return self.query_one("#field", TypedField)
+        self.body.add_class("panel")
+        self.body.border_title = Content(self.proposal_id)
+        return (self._summary, self.body, self._row)
 
     def on_mount(self) -> None:
         """Begin to read the job."""
@@ -101,14 +94,15 @@ class Approval(Area):
 
     def _read(self) -> None:
         self.guard.changed()
+        self._message = ""
         self._close_field()
         self._shown = None
         self._problem = ""
-        self._work(self._read_and_draw(), "read")
+        self._work(self._read_and_draw, "read")
 
-    def _work(self, work: object, name: str) -> None:
+    def _work(self, work: Callable[[], Awaitable[None]], name: str) -> None:
         self.run_worker(
-            work,  # type: ignore[arg-type]
+            work,
             name=name,
             group=name,
             exclusive=True,
@@ -139,7 +133,7 @@ class Approval(Area):
         width = body.room
         rows = await asyncio.to_thread(lay_out, shown.paragraphs, width)
         if width != body.room:
-            self._work(self._draw(), "draw")
+            self._work(self._draw, "draw")
             return
         body.show(Rows(rows))
         self.call_after_refresh(self._painted)
@@ -159,7 +153,7 @@ class Approval(Area):
     def on_resize(self) -> None:
         """Draw the job for the new size; the moment of grace begins again."""
         self.guard.hidden()
-        self.call_after_refresh(lambda: self._work(self._draw(), "draw"))
+        self.call_after_refresh(lambda: self._work(self._draw, "draw"))
 
     def on_screen_suspend(self) -> None:
         """Another screen covers the job."""
@@ -169,18 +163,20 @@ class Approval(Area):
         """The job is to be seen again."""
         super().on_screen_resume()
         if self._shown is not None:
-            self._work(self._draw(), "draw")
+            self._work(self._draw, "draw")
 
     # What stands around the job.
 
     def take(self, snapshot: Snapshot, now: datetime) -> None:
         """Draw what the job is, and whether it can be decided on."""
-        self.query_one("#summary", Heading).show(self._summary())
-        self.query_one("#lock", Heading).show(self._lock_line())
+        self._summary.show(self._summary_line())
+        message = (Paragraph((foreign(self._message, "waiting"),)),) if self._message else ()
+        self._lock.show(*message, Paragraph(self._lock_line()))
 
-    def _summary(self) -> Line:
+    def _summary_line(self) -> Line:
         if self._shown is None:
-            return (Span("✗ " if self._problem else "… reading the job", "failed" if self._problem else "muted"),)
+            problem = Span("✗ this job cannot be shown", "failed")
+            return (problem if self._problem else Span("… reading the job", "muted"),)
         return self._shown.banner
 
     def _lock_line(self) -> Line:
@@ -219,12 +215,25 @@ class Approval(Area):
         problem = self.guard.against_approve() if verb_id == "approve" else self.guard.against_reject()
         return problem
 
+    def verbs(self) -> list[Verb]:
+        """No keys for other areas: digits are what a code is made of."""
+        return [item for item in super().verbs() if item.id not in AREAS]
+
     def problem(self, item: Verb) -> str:
         """Why a verb cannot be used now."""
         found = super().problem(item)
         if found or item.id not in ("approve", "reject"):
             return found
         return self.against(item.id)
+
+    def refuse(self, item: Verb, problem: str) -> None:
+        """Say why a verb was not run, in the row in which the job is decided."""
+        if item.id in ("approve", "reject"):
+            self._message = "" if problem == self.against("approve") else f"cannot {item.id}: {problem}"
+            self.app.bell()
+            self.update_view()
+        else:
+            super().refuse(item, problem)
 
     # What happens elsewhere.
 
@@ -235,7 +244,7 @@ class Approval(Area):
         looked = (signature(place / "job.json"), signature(place / "decision.json"), state)
         if looked != self._looked and self._shown is not None and not self._decided:
             self._looked = looked
-            self._work(self._look(self._shown), "look")
+            self._work(partial(self._look, self._shown), "look")
 
     async def _look(self, shown: Shown) -> None:
         session = self.console.session
@@ -271,21 +280,22 @@ class Approval(Area):
         self._open_field("reject", "reason; it goes back to the proposer", paste=True)
 
     def _open_field(self, act: str, placeholder: str, *, paste: bool) -> None:
-        self._act = act
+        self._act, self._message = act, ""
         field = self.field
         field.value = ""
         field.placeholder = placeholder
         field.takes_paste = paste
         self._typing.opened()
-        self.query_one("#act").add_class("-open")
-        if self.body.at_end:
-            self.call_after_refresh(self.body.to_end)
+        self._row.add_class("-open")
+        # The field takes a row from the job: its end stays in sight.
+        self.body.follow = self.body.at_end
         field.focus()
         self.update_view()
 
     def _close_field(self) -> None:
         self._act = ""
-        self.query_one("#act").remove_class("-open")
+        self.body.follow = False
+        self._row.remove_class("-open")
         self.field.value = ""
         if self.focused is self.field:
             self.body.focus()
@@ -302,8 +312,10 @@ class Approval(Area):
         if not problem and act == "approve" and (shown is None or text.lower() != shown.code):
             problem = f"this is not the code of this job: {text}; nothing was decided"
         if problem or shown is None:
-            self.console.say(problem, severity="warning")
+            self._message = problem
             self.field.value = ""
+            self.app.bell()
+            self.update_view()
             return
         await self._decide(act, text, shown)
 

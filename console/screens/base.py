@@ -14,9 +14,9 @@ from textual.widget import Widget
 
 from console.session import Session
 from console.snapshot import Snapshot
-from console.verbs import Situation, Verb, in_scopes, verb
+from console.verbs import AREAS, Situation, Verb, in_scopes, verb
 from console.widgets.header import Conducting, Facts, RunHeader
-from console.widgets.ink import Line, Span
+from console.widgets.ink import Line, Paragraph, Span, lay_out
 from console.widgets.inked import Block, VerbClicked
 from console.widgets.keybar import Keybar, Offer
 
@@ -54,11 +54,12 @@ class TooSmall(Block):
     def lines(self, width: int) -> list[Line]:
         """What is wrong and what to do."""
         size = self.app.size
-        return [
+        text = (
             (Span("This window is too small.", "strong"),),
             (Span(f"It has {size.width} columns and {size.height} rows."),),
             (Span(f"gonogo needs {SMALLEST[0]} by {SMALLEST[1]}; make it larger."),),
-        ]
+        )
+        return lay_out(map(Paragraph, text), width)
 
 
 class Area(Screen[None]):
@@ -76,11 +77,15 @@ class Area(Screen[None]):
 
     scope: ClassVar[str] = ""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._header, self._keybar = RunHeader(), Keybar()
+
     def compose(self) -> ComposeResult:
         """Header, body, key bar."""
-        yield RunHeader()
+        yield self._header
         yield from self.compose_body()
-        yield Keybar()
+        yield self._keybar
 
     async def complete(self) -> None:
         """Add what the first frame does without."""
@@ -118,12 +123,12 @@ class Area(Screen[None]):
 
     def update_view(self) -> None:
         """Draw the run as it is now: after a change, and once a second."""
-        if not self.is_mounted:
+        if not self._header.is_attached:
             return
         session = self.console.session
         now = session.clock.now()
         facts = Facts(session.snapshot, now, session.run_dir, session.read_only_because, self.console.conducting)
-        self.query_one(RunHeader).take(facts)
+        self._header.take(facts)
         self.take(session.snapshot, now)
         self.update_bar()
 
@@ -140,10 +145,12 @@ class Area(Screen[None]):
 
     def update_bar(self) -> None:
         """Offer what can be done with what the cursor is on."""
-        offers = [Offer(item, not self.problem(item)) for item in self.verbs() if item.bar]
+        verbs = self.verbs()
+        offers = [Offer(item, not self.problem(item)) for item in verbs if item.bar]
         # What belongs to this screen first, then what is everywhere.
         offers.sort(key=lambda offer: "app" in offer.verb.scopes)
-        self.query_one(Keybar).take(self.scope, offers)
+        areas = [item for item in verbs if item.id in AREAS]
+        self._keybar.take(self.scope, areas, offers)
 
     def on_mount(self) -> None:
         """Draw the run at once."""
@@ -170,12 +177,16 @@ class Area(Screen[None]):
             return
         problem = self.problem(item)
         if problem:
-            self.console.say(f"{item.label.rstrip('…')}: {problem}", severity="warning")
+            self.refuse(item, problem)
             return
         handler = getattr(self, f"do_{verb_id}", None) or getattr(self.console, f"do_{verb_id}")
         result = handler()
         if isawaitable(result):
             await result
+
+    def refuse(self, item: Verb, problem: str) -> None:
+        """Say why a verb was not run."""
+        self.console.say(f"{item.label.rstrip('…')}: {problem}", severity="warning")
 
     def do_next(self) -> None:
         """Move to the next panel."""

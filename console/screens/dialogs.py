@@ -16,21 +16,8 @@ from console.screens.approval_guard import TypingGuard
 from console.screens.base import ConsoleApp
 from console.session import Clock, Desk
 from console.verbs import Situation
-from console.widgets.ink import Line, Paragraph, Span, foreign, lay_out
-from console.widgets.inked import Block
-
-
-class Words(Block):
-    """Text in a dialog, wrapped."""
-
-    def __init__(self, paragraphs: list[Paragraph]) -> None:
-        super().__init__()
-        self._paragraphs = paragraphs
-
-    def lines(self, width: int) -> list[Line]:
-        """The wrapped text."""
-        return lay_out(self._paragraphs, width)
-
+from console.widgets.ink import Paragraph, Span, foreign
+from console.widgets.strips import Words
 
 _TITLES = {
     "note": "Write a note into the log",
@@ -83,11 +70,11 @@ class Request(ModalScreen[bool]):
         """What will happen, the operator's words, the confirmation."""
         with Vertical(id="dialog") as dialog:
             dialog.border_title = Content(_TITLES[self._verb])
-            yield Words(self._about())
+            yield Words(*self._about())
             yield Input(id="words", placeholder=_HINTS[self._verb], compact=True)
-            yield Words([Paragraph((Span("Type "), foreign(self.word, "chip-waiting"), Span(" to confirm, enter.")))])
+            yield Words(Paragraph((Span("Type "), foreign(self.word, "chip-waiting"), Span(" to confirm, enter."))))
             yield Input(id="confirm", compact=True)
-            yield Words([Paragraph((Span("tab moves between the fields, esc closes", "muted"),))])
+            yield Words(Paragraph((Span("tab moves between the fields, esc closes", "muted"),)))
 
     def _about(self) -> list[Paragraph]:
         attempt = self._situation.attempt
@@ -154,14 +141,12 @@ class Leave(ModalScreen[bool]):
         with Vertical(id="dialog") as dialog:
             dialog.border_title = Content("Leave while the conductor runs")
             yield Words(
-                [
-                    Paragraph((Span("The conductor of this run lives in this console and stops with it."),)),
-                    Paragraph((Span("Jobs on the cluster go on; `gonogo resume` watches them again.", "muted"),)),
-                    Paragraph((Span("Type "), Span("stop", "chip-waiting"), Span(" and press enter to leave."))),
-                ]
+                Paragraph((Span("The conductor of this run lives in this console and stops with it."),)),
+                Paragraph((Span("Jobs on the cluster go on; `gonogo resume` watches them again.", "muted"),)),
+                Paragraph((Span("Type "), Span("stop", "chip-waiting"), Span(" and press enter to leave."))),
             )
             yield Input(id="confirm", compact=True)
-            yield Words([Paragraph((Span("esc stays", "muted"),))])
+            yield Words(Paragraph((Span("esc stays", "muted"),)))
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """Leave only when the word is there."""

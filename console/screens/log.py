@@ -100,14 +100,14 @@ class Log(Area):
 def chain_line(log: LogView, human: int, only_human: bool, follow: bool) -> Line:
     """Whether the chain is whole, how many interventions there are, and what is shown."""
     state: Line
+    head = f"  {len(log)} entries, head {digest(log[-1].hash)}" if len(log) else ""
     if not log.read or log.more:
         state = (Span("… reading the log", "muted"),)
     elif log.problem:
-        state = (Span("✗ CHAIN BROKEN ", "failed"), foreign(log.problem, "failed"))
+        return (Span("✗ CHAIN BROKEN ", "failed"), foreign(log.problem, "failed"))
     else:
-        head = f", head {digest(log[-1].hash)}" if len(log) else ""
-        state = (Span("✓ chain verified ", "passed"), Span(f"{len(log)} entries{head}", "muted"))
+        state = (Span("✓ chain verified", "passed"),)
     torn: Line = (Span("  an entry is being written", "muted"),) if log.torn else ()
     shown = "interventions only" if only_human else "all entries"
     words = f"  ◈ {human} · {shown} · {'following' if follow else 'not following'}"
-    return (*state, *torn, Span(words, "human" if only_human else "muted"))
+    return (*state, *torn, Span(words, "human" if only_human else "muted"), Span(head, "muted"))

@@ -52,9 +52,9 @@ class RunHeader(Block):
 
     def take(self, facts: Facts) -> None:
         """Show new facts."""
-        rows = 0 if self.facts is None else len(notices(self.facts))
+        rows = 0 if self.facts is None else len(self.lines(self.content_size.width))
         self.facts = facts
-        self.refresh(layout=rows != len(notices(facts)))
+        self.refresh(layout=rows != len(self.lines(self.content_size.width)))
 
     def lines(self, width: int) -> list[Line]:
         """Three lines, and one for each thing that needs attention."""
@@ -62,7 +62,19 @@ class RunHeader(Block):
         if facts is None:
             return [(), (), ()]
         rows = [_run_line(facts, width), _life_line(facts, width), _status_line(facts, width)]
-        return rows + lay_out(notices(facts), width)
+        return rows + [row for notice in notices(facts) for row in _at_most(lay_out([notice], width), width)]
+
+
+_NOTICE_ROWS = 2
+"""So many rows a notice may have; the board below needs the others."""
+
+
+def _at_most(rows: list[Line], width: int) -> list[Line]:
+    """The first rows of a notice; one that goes on ends with a mark."""
+    if len(rows) <= _NOTICE_ROWS:
+        return rows
+    last = fit(rows[_NOTICE_ROWS - 1], width - 1)
+    return [*rows[: _NOTICE_ROWS - 1], (*last, Span(MORE, "muted"))]
 
 
 def _run_line(facts: Facts, width: int) -> Line:

@@ -44,9 +44,19 @@ class Span(NamedTuple):
 Line = tuple[Span, ...]
 
 
-def foreign(text: object, style: str = "text") -> Span:
-    """Text from anywhere else, made safe for the screen."""
-    return Span(safe(str(text)), style)
+LONGEST = 2000
+"""Characters of a foreign text that are shown in lists; nobody reads more in a line, and drawing it costs time."""
+
+
+def foreign(text: object, style: str = "text", *, longest: int = LONGEST) -> Span:
+    """Text from anywhere else, made safe for the screen; what is longer than `longest` is cut, with a mark.
+
+    What an operator decides on does not come this way: it is never cut.
+    """
+    whole = str(text)
+    if len(whole) > longest:
+        return Span(f"{safe(whole[:longest])}{MORE} ({len(whole) - longest} more characters)", style)
+    return Span(safe(whole), style)
 
 
 def plain(line: Iterable[Span]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from console.verbs import AREAS, Verb, verb
+from console.verbs import Verb
 from console.widgets.ink import Line, Span, cells, fit
 from console.widgets.inked import Block
 
@@ -25,12 +25,13 @@ class Keybar(Block):
     """
 
     area = ""
+    areas: Sequence[Verb] = ()
     offers: Sequence[Offer] = ()
 
-    def take(self, area: str, offers: Sequence[Offer]) -> None:
-        """Show where we are and what can be done."""
-        if (area, offers) != (self.area, self.offers):
-            self.area, self.offers = area, offers
+    def take(self, area: str, areas: Sequence[Verb], offers: Sequence[Offer]) -> None:
+        """Show where we are, where one can go, and what can be done."""
+        if (area, areas, offers) != (self.area, self.areas, self.offers):
+            self.area, self.areas, self.offers = area, areas, offers
             self.refresh()
 
     def lines(self, width: int) -> list[Line]:
@@ -44,14 +45,13 @@ class Keybar(Block):
 
     def _line(self, offers: Sequence[Offer]) -> Line:
         line: list[Span] = []
-        for name in AREAS:
-            here = name == self.area
-            item = verb(name)
-            line.append(Span(item.key, "key", name))
-            line.append(Span(f" {item.label}  ", "strong" if here else "muted", name))
-        line.append(Span("│", "rule"))
+        for item in self.areas:
+            line.append(Span(item.key, "key", item.id))
+            line.append(Span(f" {item.label}  ", "strong" if item.id == self.area else "muted", item.id))
+        if self.areas:
+            line.append(Span("│  ", "rule"))
         for offer in offers:
             item = offer.verb
-            line.append(Span(f"  {item.key}", "key" if offer.usable else "muted", item.id))
-            line.append(Span(f" {item.label}", "text" if offer.usable else "muted", item.id))
+            line.append(Span(item.key, "key" if offer.usable else "muted", item.id))
+            line.append(Span(f" {item.label}  ", "text" if offer.usable else "muted", item.id))
         return tuple(line)

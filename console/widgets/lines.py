@@ -249,6 +249,11 @@ class Lines(Inked, ScrollView, can_focus=True, inherit_bindings=False):
         elif height and self._cursor >= top + height:
             self._jump(self._cursor - height + 1)
 
+    def watch_show_vertical_scrollbar(self, shown: bool) -> None:
+        """Show in a scrollbar that has just appeared how far the list was scrolled before."""
+        if shown:
+            self.vertical_scrollbar.position = self.scroll_y
+
     def move_to(self, index: int, step: int = 1) -> None:
         """Put the cursor on a row, or on the next one that takes it."""
         before = self._cursor

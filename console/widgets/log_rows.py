@@ -16,6 +16,9 @@ from console.widgets.words import HUMAN_SIGN
 _WORDS_FROM = 110
 """From this width on the kind of an entry is written out."""
 
+_WHOLE = 20_000
+"""Characters of a text of one entry that are shown where the entry is shown in full."""
+
 _KIND = Column("kind", 8)
 _COLUMNS = (
     Column("#", 5, right=True),
@@ -112,12 +115,13 @@ def entry_detail(entry: Entry, verified: bool) -> list[Paragraph]:
     head: list[Span] = [Span(f"#{entry.seq} ", "strong"), Span(str(entry.kind), "human" if human else "muted")]
     head += [Span("  "), foreign(entry.time, "muted"), Span("  "), foreign(entry.actor), Span("  ")]
     head.append(foreign(entry.stage, "muted"))
-    shown = [Paragraph(tuple(head)), Paragraph((foreign(entry.text),))]
+    shown = [Paragraph(tuple(head)), Paragraph((foreign(entry.text, longest=_WHOLE),))]
     if not verified:
         shown.insert(1, Paragraph((Span("? this entry stands behind a break of the chain", "unknown"),)))
     shown.append(Paragraph((Span("hash ", "muted"), foreign(digest(entry.hash), "muted")), ()))
     column = min(20, max(map(len, entry.data), default=0))
     for key, value in entry.data.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        shown.append(Paragraph((foreign(text),), (foreign(f"  {key:<{column}}  ", "muted"),), exact=True))
+        name = foreign(f"  {key:<{column}}  ", "muted")
+        shown.append(Paragraph((foreign(text, longest=_WHOLE),), (name,), exact=True))
     return shown

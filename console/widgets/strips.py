@@ -1,10 +1,10 @@
-"""A single line of text between other widgets: headings of tables, states."""
+"""Text between other widgets: headings of tables, states, words of dialogs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from console.widgets.ink import Line
+from console.widgets.ink import Line, Paragraph, lay_out
 from console.widgets.inked import Block
 
 
@@ -26,3 +26,29 @@ class Heading(Block):
     def lines(self, width: int) -> list[Line]:
         """The line."""
         return [self._line(width) if callable(self._line) else self._line]
+
+
+class Words(Block):
+    """Some text, wrapped.
+
+    Args:
+        paragraphs: The text.
+    """
+
+    DEFAULT_CSS = """
+    Words { height: auto; padding: 0 1; }
+    """
+
+    def __init__(self, *paragraphs: Paragraph, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._paragraphs = paragraphs
+
+    def show(self, *paragraphs: Paragraph) -> None:
+        """Show other text."""
+        if paragraphs != self._paragraphs:
+            self._paragraphs = paragraphs
+            self.refresh(layout=True)
+
+    def lines(self, width: int) -> list[Line]:
+        """The wrapped text."""
+        return lay_out(self._paragraphs, width)

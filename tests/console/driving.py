@@ -7,8 +7,12 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+from textual import events
+from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
+from console import app as app_module
+from console.screens import approval as approval_module
 from console.app import GonogoApp
 from console.screens.approval import Approval
 from console.screens.base import Area
@@ -19,6 +23,19 @@ from console.widgets.lines import Lines
 from tests.console.runs import Run
 
 DEADLINE = 20.0
+
+app_module.REFRESH_SECONDS, app_module.LOOK_SECONDS = 0.01, 0.3
+approval_module.RETURN_SECONDS = 0.1
+
+
+NAMED = {"space": " ", "enter": "\r", "tab": "\t", "escape": "\x1b"}
+
+
+def send(pilot: Pilot[int], *keys: str) -> None:
+    """Put keys into the app's queue as a terminal does: all at once, without waiting for any to be handled."""
+    for key in keys:
+        name = _character_to_key(key) if len(key) == 1 else key
+        pilot.app.post_message(events.Key(name, key if len(key) == 1 else NAMED.get(key)))
 
 
 class Console:
@@ -38,12 +55,21 @@ class Console:
             await asyncio.sleep(0.005)
 
     async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
+        for key in keys:
+            send(self.pilot, key)
+            await self.pilot.pause()
+
+    async def type(self, text: str) -> None:
+        """Type text into the field that has the focus."""
+        send(self.pilot, *text)
         await self.pilot.pause()
 
     async def read_again(self) -> None:
-        """Have the console take the run folder as it is now, as it does when files change."""
-        self.app.take(await asyncio.to_thread(self.app.session.poll))
+        """Let the console notice what changed in the run folder."""
+        looks = self.app._looks
+        self.app._changed.set()
+        # The first look from now on may have begun before the change.
+        await self.until(lambda: self.app._looks >= looks + 2, "it looked again")
         await self.pilot.pause()
 
     def text(self, selector: str) -> str:
@@ -58,8 +84,8 @@ class Console:
         rows = []
         for strip in self.app.screen._compositor.render_strips():
             rows.append("".join(segment.text for segment in strip))
-        assert len(rows) == height, (len(rows), width)
-        return "\n".join(rows)
+        # Between two screens there may be nothing drawn yet.
+        return "\n".join(rows) if len(rows) == height and width else ""
 
     @property
     def area(self) -> Area:

@@ -373,7 +373,7 @@ def ready(path: Path) -> Run:
 HOSTILE = (
     "\x1b[31mred\x1b[0m",
     "\x1b]0;title\x07\x1b[2J",
-    "a\rb\x08c\x00d",
+    "a\rb\x08c\x01d",
     "[/] [b +  [red]x[/red] [@click=app.bell]x[/]",
     "\u202egnp.exe\u202c\u2066x\u2069",
     "zero\u200bwidth\u00a0\u00ad\ufeff",
@@ -417,3 +417,12 @@ def hostile(path: Path, text: str) -> Run:
 BUILDERS: dict[str, Callable[[Path], Run]] = {
     "fresh": fresh, "waiting": waiting, "running": running, "failed": failed, "ready": ready,
 }  # fmt: skip
+
+
+def rejected(path: Path) -> Run:
+    """The training job was rejected, with a reason, and a note was written."""
+    run = waiting(path)
+    run.decide("003-train-1", "rejected", "too many steps for a first try")
+    run.record("note", "Note: half of the steps", stage="train", actor="operator:alice", human=True)
+    run.say(waiting={"for": "operator", "what": "003-train-1: rejected", "since": f"{run.time.wall:%Y-%m-%dT%H:%M:%SZ}"})
+    return run

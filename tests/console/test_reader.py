@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from console import reader as reader_module
@@ -26,6 +26,7 @@ json_values = st.recursive(
 live_keys = ("at", "pid", "link", "clock_offset_s", "doing", "waiting", "jobs", "files", "problems")
 
 
+@settings(max_examples=50)
 @given(st.dictionaries(st.sampled_from(live_keys), json_values | st.lists(st.dictionaries(
     st.sampled_from(("id", "job_id", "elapsed_s", "gpus", "hanging", "presence", "size", "age_s")), json_values)),
 ))  # fmt: skip

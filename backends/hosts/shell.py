@@ -1,0 +1,124 @@
+"""Files over a shell: read, write and stat for any host that can run a framed script."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from backends.errors import CouldNotAsk, FileMissing
+from backends.hosts.base import FileStat, Link, RunResult
+from backends.hosts.framing import frame, unframe
+
+_MISSING = 44
+
+# The folder is listed before a file counts as missing: network file systems remember a "not there" for a while.
+_READ = f"""
+if [ ! -e "$1" ]; then ls -a -- "$(dirname -- "$1")" >/dev/null 2>&1; fi
+if [ ! -e "$1" ]; then [ -d "$(dirname -- "$1")" ] && exit {_MISSING}; [ -e / ] && exit {_MISSING}; exit 45; fi
+if [ "$3" -ge 0 ]; then tail -c "+$(($2 + 1))" -- "$1" | head -c "$3"; else tail -c "+$(($2 + 1))" -- "$1"; fi
+"""
+
+_WRITE = """
+umask 077
+cat > "$2" || exit 3
+if command -v sha256sum >/dev/null 2>&1; then set -- "$@" "$(sha256sum < "$2" | cut -c1-64)"
+else set -- "$@" "$(shasum -a 256 < "$2" | cut -c1-64)"; fi
+if [ "$5" != "$3" ]; then rm -f -- "$2"; echo "what arrived has SHA-256 $5" >&2; exit 4; fi
+chmod "$4" "$2" && mv -f -- "$2" "$1" || exit 5
+"""
+
+_STAT = f"""
+if [ ! -e "$1" ]; then ls -a -- "$(dirname -- "$1")" >/dev/null 2>&1; fi
+if [ ! -e "$1" ]; then exit {_MISSING}; fi
+stat -L -c '%s %i %.9Y %.9Z' -- "$1"
+"""
+
+
+class ShellHost(ABC):
+    """A host that runs framed scripts; everything else is built on that."""
+
+    name: str
+
+    @property
+    @abstractmethod
+    def link(self) -> Link:
+        """The connection as it stands now."""
+
+    @abstractmethod
+    async def _exchange(self, stdin: bytes) -> tuple[bytes, bytes]:
+        """Run the fixed command with these bytes on its standard input; returns both outputs.
+
+        Raises:
+            CouldNotAsk: When there is no connection.
+        """
+
+    async def run(
+        self, script: str, args: Sequence[str] = (), *, data: bytes = b"", timeout: float = 30.0
+    ) -> RunResult:
+        """Run a POSIX shell script; see `backends.hosts.base.Host.run`."""
+        framed = frame(script, args, data)
+        asked = " ".join(script.split())[:60]
+        try:
+            async with asyncio.timeout(timeout):
+                stdout, stderr = await self._exchange(framed.stdin)
+        except TimeoutError:
+            raise CouldNotAsk(self.name, asked, f"no answer within {timeout:g} s") from None
+        result = unframe(framed.mark, stdout, stderr)
+        if result is None:
+            said = stderr.decode("utf-8", "replace").strip()[-300:]
+            raise CouldNotAsk(self.name, asked, said or "the link was lost before the exit status arrived")
+        return result
+
+    async def read(self, path: str, *, offset: int = 0, limit: int | None = None, timeout: float = 30.0) -> bytes:
+        """Bytes of a file; see `backends.hosts.base.Host.read`."""
+        result = await self.run(_READ, [path, str(offset), str(-1 if limit is None else limit)], timeout=timeout)
+        if result.exit_status == _MISSING:
+            raise FileMissing(self.name, path)
+        if result.exit_status != 0:
+            raise CouldNotAsk(self.name, f"read {path}", _said(result))
+        return result.stdout
+
+    async def write(self, path: str, data: bytes, *, mode: int = 0o600, timeout: float = 60.0) -> None:
+        """Write a whole file; see `backends.hosts.base.Host.write`."""
+        temporary = f"{path}.{secrets.token_hex(6)}.tmp"
+        digest = hashlib.sha256(data).hexdigest()
+        arguments = [path, temporary, digest, f"{mode:o}"]
+        result = await self.run(_WRITE, arguments, data=data or b"", timeout=timeout)
+        if result.exit_status != 0:
+            raise CouldNotAsk(self.name, f"write {path}", _said(result))
+
+    async def stat(self, path: str, *, timeout: float = 30.0) -> FileStat | None:
+        """Stat a file; see `backends.hosts.base.Host.stat`."""
+        result = await self.run(_STAT, [path], timeout=timeout)
+        if result.exit_status == _MISSING:
+            return None
+        stat = parse_stat(result.stdout)
+        if result.exit_status != 0 or stat is None:
+            raise CouldNotAsk(self.name, f"stat {path}", _said(result))
+        return stat
+
+
+def parse_stat(line: bytes) -> FileStat | None:
+    """One line of `stat -c '%s %i %.9Y %.9Z'`; None when it is not one."""
+    words = line.split()
+    if len(words) != 4:
+        return None
+    try:
+        size, inode = int(words[0]), int(words[1])
+        mtime, ctime = (_nanoseconds(word) for word in words[2:])
+    except ValueError:
+        return None
+    return FileStat(size=size, mtime_ns=mtime, inode=inode, ctime_ns=ctime)
+
+
+def _nanoseconds(word: bytes) -> int:
+    seconds, _, fraction = word.partition(b".")
+    return int(seconds) * 1_000_000_000 + int((fraction + b"0" * 9)[:9])
+
+
+def _said(result: RunResult) -> str:
+    said = result.stderr.decode("utf-8", "replace").strip()[-300:]
+    return said or f"exit status {result.exit_status}"

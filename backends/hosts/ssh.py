@@ -1,0 +1,205 @@
+"""A host over SSH: one connection, strict host keys, own deadlines, few channels.
+
+asyncssh reports one lost link in four shapes, and an unseen exit status in none; all of it becomes CouldNotAsk
+here. A refused login or a host key that is not the known one becomes NeedsOperator, and is not tried again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from backends.errors import CouldNotAsk, NeedsOperator
+from backends.hosts.base import Link, LinkState
+from backends.hosts.framing import COMMAND
+from backends.hosts.shell import ShellHost
+
+MAX_CHANNELS = 8
+"""OpenSSH allows 10 sessions on a connection by default."""
+
+LOGIN_FLOOR_S = 2.0
+"""Never log in more often than this, however often something asks."""
+
+MAX_BACKOFF_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class SshTarget:
+    """Where and how to log in.
+
+    Attributes:
+        host: Name or address.
+        port: Port.
+        user: Account.
+        known_hosts: Known-hosts file; its absence is "no key is known", never "any key will do".
+        key: Private key file, None for the agent and the default keys.
+        proxy_command: Command whose input and output reach the host, None to connect directly.
+        keepalive_s: Interval of keepalive messages; three unanswered ones end the connection.
+        login_timeout_s: Limit for connection and login together.
+    """
+
+    host: str
+    port: int
+    user: str
+    known_hosts: Path
+    key: Path | None = None
+    proxy_command: str | None = None
+    keepalive_s: float = 15.0
+    login_timeout_s: float = 30.0
+
+
+class SshHost(ShellHost):
+    """One login node.
+
+    Args:
+        target: Where and how to log in.
+        monotonic: Seconds that only go forward.
+        uniform: Random number between two bounds, for the jitter of the back-off.
+    """
+
+    def __init__(
+        self,
+        target: SshTarget,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+        uniform: Callable[[float, float], float] = random.uniform,
+    ) -> None:
+        self.name = f"{target.user}@{target.host}:{target.port}"
+        self._target = target
+        self._monotonic = monotonic
+        self._uniform = uniform
+        self._link = Link(LinkState.DOWN, None)
+        self._connection: Any = None
+        self._login = asyncio.Lock()
+        self._channels = asyncio.Semaphore(MAX_CHANNELS)
+        self._failures = 0
+        self._not_before = 0.0
+        self._refused: NeedsOperator | None = None
+
+    @property
+    def link(self) -> Link:
+        """The connection as it stands now."""
+        return self._link
+
+    def _set(self, state: LinkState, detail: str = "") -> None:
+        seen = self._monotonic() if state is LinkState.UP else self._link.last_seen
+        self._link = Link(state, seen, detail)
+
+    async def _exchange(self, stdin: bytes) -> tuple[bytes, bytes]:
+        import asyncssh
+
+        connection = await self._connected()
+        try:
+            async with self._channels:
+                process = await connection.create_process(
+                    COMMAND, encoding=None, stdin=asyncssh.PIPE, request_pty=False
+                )
+                try:
+                    stdout, stderr = await process.communicate(stdin)
+                finally:
+                    process.close()
+        except asyncssh.ChannelOpenError as error:
+            if connection.is_closed():
+                self._lost(str(error))
+            raise CouldNotAsk(self.name, "open a channel", str(error)) from None
+        except (OSError, asyncssh.Error) as error:
+            self._lost(str(error))
+            raise CouldNotAsk(self.name, "run a script", str(error)) from None
+        self._set(LinkState.UP)
+        return stdout or b"", stderr or b""
+
+    def _lost(self, detail: str) -> None:
+        self._set(LinkState.DOWN, detail)
+        if self._connection is not None:
+            self._connection.abort()
+            self._connection = None
+
+    async def _connected(self) -> Any:
+        if self._refused is not None:
+            raise self._refused
+        async with self._login:
+            if self._connection is not None and not self._connection.is_closed():
+                return self._connection
+            if self._refused is not None:
+                raise self._refused
+            wait = self._not_before - self._monotonic()
+            if wait > 0:
+                await asyncio.sleep(wait)
+            self._not_before = self._monotonic() + LOGIN_FLOOR_S
+            self._set(LinkState.CONNECTING)
+            self._connection = await self._connect()
+            self._failures = 0
+            self._set(LinkState.UP)
+            return self._connection
+
+    async def _connect(self) -> Any:
+        import asyncssh
+
+        target = self._target
+        options: dict[str, Any] = {}
+        if target.key is not None:
+            options["client_keys"] = [str(target.key)]
+        if target.proxy_command is not None:
+            options["proxy_command"] = target.proxy_command
+        try:
+            async with asyncio.timeout(target.login_timeout_s):
+                return await asyncssh.connect(
+                    target.host,
+                    target.port,
+                    username=target.user,
+                    known_hosts=self._known_hosts,
+                    config=None,
+                    keepalive_interval=target.keepalive_s,
+                    keepalive_count_max=3,
+                    login_timeout=target.login_timeout_s,
+                    utf8_decode_errors="replace",
+                    **options,
+                )
+        except asyncssh.HostKeyNotVerifiable as error:
+            raise self._needs_operator("host key", str(error), self._key_advice()) from None
+        except (asyncssh.PermissionDenied, asyncssh.KeyImportError) as error:
+            advice = "check user and ssh_key in clusters.yaml, or load the key into your agent"
+            raise self._needs_operator("log in", str(error), advice) from None
+        except (OSError, TimeoutError, asyncssh.Error) as error:
+            self._failures += 1
+            ceiling = min(MAX_BACKOFF_S, LOGIN_FLOOR_S * 2**self._failures)
+            self._not_before = self._monotonic() + max(LOGIN_FLOOR_S, self._uniform(0, ceiling))
+            said = str(error) or f"no login within {target.login_timeout_s:g} s"
+            self._set(LinkState.DOWN, said)
+            raise CouldNotAsk(self.name, "log in", said) from None
+
+    def _needs_operator(self, asked: str, said: str, advice: str) -> NeedsOperator:
+        self._refused = NeedsOperator(self.name, asked, said, advice)
+        self._set(LinkState.NEEDS_OPERATOR, said)
+        return self._refused
+
+    def _known_hosts(self, host: str, address: str, port: int | None) -> Any:
+        """The keys that are known for a host; asyncssh compares, and refuses what is not among them."""
+        import asyncssh
+
+        try:
+            known = asyncssh.read_known_hosts(str(self._target.known_hosts))
+        except FileNotFoundError:
+            known = asyncssh.import_known_hosts("")
+        return asyncssh.match_known_hosts(known, host, address, port)
+
+    def _key_advice(self) -> str:
+        """Whether the host is unknown or shows another key: asyncssh reports both alike."""
+        place = f"{self._target.host} port {self._target.port}"
+        with contextlib.suppress(Exception):
+            if any(self._known_hosts(self._target.host, "", self._target.port)[:2]):
+                return f"STOP: {place} shows another key than {self._target.known_hosts} has; ask its administrators"
+        return f"{place} is not in {self._target.known_hosts}; compare its fingerprint, then add it with ssh"
+
+    async def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.abort()
+            self._connection = None
+        self._set(LinkState.DOWN, "closed")

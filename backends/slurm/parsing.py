@@ -1,0 +1,165 @@
+"""Slurm's texts, read strictly: what is not understood stays unknown, and nothing here ever raises for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from backends.slurm.model import JobState, JobStatus, Partition, Presence
+
+_JOB_ID = re.compile(r"[1-9]\d{0,17}")
+_ANSWER = re.compile(rb"([1-9]\d{0,17})(?:;([\w.-]+))?")
+
+_PERMANENT = (
+    "Invalid partition name specified",
+    "invalid partition specified",
+    "Invalid account or account/partition combination specified",
+    "Invalid qos specification",
+    "Requested time limit is invalid",
+    "Node count specification invalid",
+    "Requested node configuration is not available",
+    "Invalid generic resource (gres) specification",
+    "Memory specification can not be satisfied",
+    "CPU count per node can not be satisfied",
+    "Invalid node name specified",
+    "Invalid feature specification",
+    "Job dependency problem",
+    "Invalid job array specification",
+    "Required partition not available (inactive or drain)",
+    "Batch script is empty",
+    "does not look like a batch script",
+    "Batch script contains DOS line breaks",
+    "unrecognized option",
+    "Invalid --",
+)
+"""Words of sbatch that prove a refusal. Everything else, time-outs above all, proves nothing."""
+
+_DOUBTFUL = ("Socket timed out", "Unable to contact", "Zero Bytes", "Connection", "try again", "temporarily")
+
+
+def is_job_id(text: str) -> bool:
+    """Whether a text is a job's number and nothing else."""
+    return _JOB_ID.fullmatch(text) is not None
+
+
+def job_id_of_answer(stdout: bytes) -> tuple[str, str | None] | None:
+    """Job id and cluster in the answer of `sbatch --parsable`; None unless it is exactly one line of that form."""
+    lines = [line for line in stdout.splitlines() if line.strip()]
+    found = _ANSWER.fullmatch(lines[0].strip()) if len(lines) == 1 else None
+    if found is None:
+        return None
+    cluster = found.group(2)
+    return found.group(1).decode(), cluster.decode() if cluster else None
+
+
+def permanent_refusal(said: str) -> bool:
+    """Whether sbatch's error output proves that the job was not taken."""
+    return any(words in said for words in _PERMANENT) and not any(words in said for words in _DOUBTFUL)
+
+
+def fields(data: bytes) -> dict[str, bytes]:
+    """The `key length` records of an answer; reading stops where the form does."""
+    found: dict[str, bytes] = {}
+    position = 0
+    while position < len(data):
+        end = data.find(b"\n", position)
+        words = data[position:end].split(b" ") if end >= 0 else []
+        if len(words) != 2 or not words[1].isdigit():
+            break
+        length = int(words[1])
+        body = data[end + 1 : end + 1 + length]
+        if len(body) < length:
+            break
+        found[words[0].decode("ascii", "replace")] = body
+        position = end + 1 + length + 1
+    return found
+
+
+def state_of(text: str) -> JobState:
+    """A state by its first word; a text that is not one of the known states is OTHER."""
+    word = text.split(" ", maxsplit=1)[0].rstrip("+")
+    try:
+        return JobState(word)
+    except ValueError:
+        return JobState.OTHER
+
+
+def parse_queue(data: bytes) -> tuple[float | None, dict[str, JobStatus]]:
+    """The cluster's time, and the rows of `squeue` by job id; rows of another shape are left out."""
+    lines = data.decode("utf-8", "replace").splitlines()
+    time = float(lines[0]) if lines and lines[0].strip().isdigit() else None
+    jobs: dict[str, JobStatus] = {}
+    for line in lines[1:]:
+        parts = line.split("|")
+        if len(parts) != 6 or not is_job_id(parts[0]):
+            continue
+        name, state, reason, node, elapsed, limit = parts
+        jobs[name] = JobStatus(
+            name, Presence.IN_QUEUE, state_of(state), state, reason, node, duration(elapsed), duration(limit)
+        )
+    return time, jobs
+
+
+def parse_accounting(data: bytes) -> dict[str, JobStatus]:
+    """The rows of `sacct` by job id."""
+    jobs: dict[str, JobStatus] = {}
+    for line in data.decode("utf-8", "replace").splitlines():
+        parts = line.split("|")
+        if len(parts) != 6 or not is_job_id(parts[0]):
+            continue
+        name, state, code, node, elapsed, limit = parts
+        jobs[name] = JobStatus(
+            name,
+            Presence.IN_ACCOUNTING,
+            state_of(state),
+            state,
+            "",
+            node,
+            int(elapsed) if elapsed.isdigit() else None,
+            int(limit) * 60 if limit.isdigit() else None,
+            code,
+        )
+    return jobs
+
+
+_DURATION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")
+
+
+def duration(text: str) -> int | None:
+    """Slurm's `days-hours:minutes:seconds` in seconds; None for anything else, so also for UNLIMITED."""
+    found = _DURATION.fullmatch(text.strip())
+    if found is None:
+        return None
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+_GPUS = re.compile(r"gpu:(?:[^:,()]+:)?(\d+)")
+
+
+def parse_partitions(text: str) -> Mapping[str, Partition]:
+    """The rows of `sinfo -o '%P|%a|%l|%D|%c|%G'`, those of one partition merged: smallest nodes count."""
+    found: dict[str, Partition] = {}
+    for line in text.splitlines():
+        parts = line.strip().split("|")
+        cpus = re.fullmatch(r"(\d+)\+?", parts[4]) if len(parts) == 6 else None
+        if cpus is None or not parts[3].isdigit():
+            continue
+        name = parts[0].rstrip("*")
+        gpus = sum(int(count) for count in _GPUS.findall(parts[5])) if parts[5] not in ("N/A", "") else None
+        gpus = 0 if parts[5] == "(null)" else gpus
+        row = Partition(name, parts[1] == "up", duration(parts[2]), int(parts[3]), int(cpus.group(1)), gpus)
+        found[name] = _merge(found[name], row) if name in found else row
+    return found
+
+
+def _merge(one: Partition, other: Partition) -> Partition:
+    known = [item.gpus_per_node for item in (one, other) if item.gpus_per_node is not None]
+    return Partition(
+        one.name,
+        one.up and other.up,
+        one.max_seconds,
+        one.nodes + other.nodes,
+        min(one.cpus_per_node, other.cpus_per_node),
+        min(known) if known else None,
+    )

@@ -1,0 +1,153 @@
+"""The shell scripts that run on a login node, and how a submission is packed for one of them.
+
+Answers are `key length` lines, each followed by that many bytes, so no content can be taken for a key. Every
+script clears the environment variables that would change what Slurm's commands take or print.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+
+from backends.quoting import quote
+from backends.slurm.model import SubmitRequest
+
+_PRELUDE = """
+for name in $(env | grep -oE '^(SBATCH|SQUEUE|SACCT|SINFO)_[A-Za-z0-9_]+') SLURM_TIME_FORMAT SLURM_CLUSTERS; do
+  unset "$name"
+done
+[ -n "$1" ] && PATH="$1:$PATH"
+export LC_ALL=C TZ=UTC PATH
+say() { printf '%s %s\\n' "$1" "${#2}"; printf '%s\\n' "$2"; }
+give() { printf '%s %s\\n' "$1" "$(wc -c < "$2" | tr -d ' ')"; cat "$2"; printf '\\n'; }
+receipt() { say state sbatch; give stdout "$1/stdout"; give stderr "$1/stderr"; give status "$1/status"; }
+"""
+
+
+def submission(request: SubmitRequest) -> tuple[str, bytes]:
+    """The script that submits, and the archive of job script and uploads that it reads from its standard input.
+
+    The claim is taken by creating a folder; `go`, a link that can be made only once and says by whom, right
+    before sbatch is called; the receipt appears whole, by a rename, before anything is answered.
+    """
+    options = " ".join(quote(option) for option in request.options)
+    sums = "".join(f"{upload.sha256}  {upload.name}\n" for upload in request.uploads)
+    script = f"""{_PRELUDE}
+trap '' HUP PIPE
+umask 077
+claim={quote(request.claim_dir)}; job={quote(request.job_dir)}
+mkdir -p "$(dirname "$claim")" || {{ say state 'not stored'; say said "cannot create $(dirname "$claim")"; exit 0; }}
+if ! mkdir "$claim" 2>/dev/null; then
+  if [ -d "$claim" ]; then say state claimed; else say state 'not stored'; say said "cannot create $claim"; fi
+  exit 0
+fi
+printf '%s' {quote(request.digest)} > "$claim/digest"
+fail() {{ say state 'not stored'; say said "$1"; ln -s fenced "$claim/go" 2>/dev/null; exit 0; }}
+mkdir -p "$job" && cd "$job" || fail "cannot create $job"
+tar -xf - || fail "the files did not arrive whole"
+mv .submit.sh "$claim/submit.sh" || fail "the script did not arrive"
+sha256sum -c --quiet <<'SUMS' >/dev/null 2>&1 || fail "the files that arrived are not the files that were sent"
+{sums}SUMS
+printf '%s %s' "$$" "$(hostname)" > "$claim/process"
+if ! ln -s sbatch "$claim/go" 2>/dev/null; then say state 'not stored'; say said 'it was fenced off'; exit 0; fi
+mkdir "$claim/receipt.tmp"
+sbatch {options} < "$claim/submit.sh" > "$claim/receipt.tmp/stdout" 2> "$claim/receipt.tmp/stderr"
+printf '%s' "$?" > "$claim/receipt.tmp/status"
+mv "$claim/receipt.tmp" "$claim/receipt"
+receipt "$claim/receipt"
+"""
+    # An empty list of sums is an error to sha256sum, so the check is left out where nothing travels along.
+    if not request.uploads:
+        begin = script.index("sha256sum -c")
+        script = script[:begin] + script[script.index("SUMS\n", begin + 30) + 5 :]
+    return script, _archive(request)
+
+
+def _archive(request: SubmitRequest) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        files = [(".submit.sh", request.script, 0o600)]
+        files += [(upload.name, upload.data, upload.mode) for upload in request.uploads]
+        for name, data, mode in files:
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(data), mode
+            archive.addfile(member, io.BytesIO(data))
+    return stream.getvalue()
+
+
+RECONCILE = (
+    """
+set -- "" "$1"
+%s
+umask 077
+mkdir -p "$(dirname "$2")" || exit 3
+if mkdir "$2" 2>/dev/null; then say state 'fenced claim'; exit 0; fi
+[ -d "$2" ] || exit 3
+if [ -d "$2/receipt" ]; then receipt "$2/receipt"; exit 0; fi
+ln -s fenced "$2/go" 2>/dev/null
+if [ "$(readlink "$2/go")" = fenced ]; then say state 'fenced go'; exit 0; fi
+if [ -d "$2/receipt" ]; then receipt "$2/receipt"; exit 0; fi
+read -r process host < "$2/process" 2>/dev/null
+if [ "$host" = "$(hostname)" ] && ! kill -0 "$process" 2>/dev/null; then say state silent; exit 0; fi
+[ "$host" = "$(hostname)" ] && say state running || say state silent
+"""
+    % _PRELUDE
+)
+
+QUEUE_BY_NAME = (
+    _PRELUDE
+    + """
+squeue -h -t all --me --name="$2" -o '%A'
+"""
+)
+
+ACCOUNTING_BY_NAME = (
+    _PRELUDE
+    + """
+sacct -n -X -P -S now-7days --name="$2" -o JobIDRaw
+"""
+)
+
+QUEUE = (
+    _PRELUDE
+    + """
+date +%s
+squeue -h -t all --me -o '%A|%T|%r|%N|%M|%l'
+"""
+)
+
+ACCOUNTING = (
+    _PRELUDE
+    + """
+sacct -n -X -P -j "$2" -o JobIDRaw,State,ExitCode,NodeList,ElapsedRaw,TimelimitRaw
+"""
+)
+
+CANCEL = (
+    _PRELUDE
+    + """
+name=$(squeue -h -t all -j "$2" -o '%j %k' 2>/dev/null)
+case "$name" in
+  *"$3"*) ;;
+  '') echo "job $2 is not in the queue any more"; exit 1;;
+  *) echo "job $2 is not ours: nothing was cancelled"; exit 1;;
+esac
+scancel "$2" || exit $?
+echo "cancelled: $(squeue -h -t all -j "$2" -o '%T' 2>/dev/null)"
+"""
+)
+
+FACTS = (
+    _PRELUDE
+    + """
+say time "$(date +%s.%N)"
+say hostname "$(hostname)"
+say home "$HOME"
+say python "$(python3 -c 'import platform; print(platform.python_version())' 2>/dev/null)"
+say version "$(sbatch --version 2>/dev/null)"
+accounts=$(sacctmgr -n -P show assoc user="$(id -un)" format=account 2>/dev/null); status=$?
+say accounts "$accounts"; say accounts_status "$status"
+say partitions "$(sinfo -h -o '%P|%a|%l|%D|%c|%G' 2>&1)"
+sinfo -h -o '%P' >/dev/null 2>&1
+"""
+)

@@ -1,0 +1,97 @@
+"""Pictures of the screens: what a change does to the look of one shows in the diff of its picture."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from console.app import GonogoApp
+from console.session import open_session
+from tests.console import runs
+from tests.console.driving import Console
+from tests.console.runs import Run
+
+SIZES = [(80, 24), (160, 50)]
+THEMES = ["gonogo-dark", "gonogo-light"]
+
+
+async def nothing(driven: Console) -> None:
+    """The board as it opens."""
+
+
+async def open_job(driven: Console) -> None:
+    await driven.open_approval("005-smoke-2")
+    driven.run.time.go(1)
+    driven.approval.update_view()
+
+
+async def ready_to_type(driven: Console) -> None:
+    await driven.open_approval("005-smoke-2")
+    await driven.read_to_end()
+    await driven.press("a")
+    driven.approval.field.cursor_blink = False
+
+
+def key(name: str) -> Callable[[Console], Awaitable[None]]:
+    async def press(driven: Console) -> None:
+        await driven.press(name)
+
+    return press
+
+
+async def interventions(driven: Console) -> None:
+    await driven.press("4", "i")
+
+
+PICTURES: dict[str, tuple[Callable[[Path], Run], Callable[[Console], Awaitable[None]]]] = {
+    "board-waiting": (runs.waiting, nothing),
+    "board-failed-gate": (runs.failed, nothing),
+    "board-ready": (runs.ready, nothing),
+    "approval": (runs.failed, open_job),
+    "approval-field": (runs.failed, ready_to_type),
+    "log": (runs.rejected, key("4")),
+    "jobs": (runs.running, key("2")),
+    "files": (runs.running, key("3")),
+    "help": (runs.waiting, key("question_mark")),
+    "note": (runs.running, key("n")),
+}
+
+LIGHT = ("board-waiting", "board-failed-gate", "approval", "log")
+"""Screens of which there is a picture in the light theme too; the others are made of the same styles."""
+
+CASES = [
+    pytest.param(name, size, theme, id=f"{name}-{size[0]}x{size[1]}-{theme}")
+    for name in PICTURES
+    for size in SIZES
+    for theme in (THEMES if name in LIGHT and (size == SIZES[0] or name == "board-waiting") else THEMES[:1])
+]
+
+
+@pytest.mark.parametrize(("name", "size", "theme"), CASES)
+def test_picture(tmp_path: Path, snap_compare: Any, name: str, size: tuple[int, int], theme: str) -> None:
+    build, act = PICTURES[name]
+    run = build(tmp_path / "run")
+    session = open_session(run.path, clock=run.time.clock)
+    app = GonogoApp(session, theme=theme)
+    app.animation_level = "none"
+
+    async def settle(pilot: Pilot[int]) -> None:
+        driven = Console(app, pilot, run)
+        await driven.until(lambda: session.snapshot.log.read, "the log is read")
+        await driven.until(lambda: len(app.screen.query("TooSmall")) == 1, "the screen is complete")
+        await act(driven)
+        app.clear_notifications()
+        before, now = "", app.export_screenshot()
+        while now != before:
+            await pilot.pause()
+            before, now = now, app.export_screenshot()
+
+    try:
+        assert snap_compare(app, terminal_size=size, run_before=settle)
+    finally:
+        session.close()
+        run.close()
