@@ -44,12 +44,6 @@ class Command:
 
 COMMANDS = (
     Command(
-        "demo",
-        "a whole release on an embedded cluster, with you approving the jobs",
-        ("gonogo demo", "gonogo demo --fail draft-head", "gonogo demo --headless --approve-submissions none"),
-        "demo",
-    ),
-    Command(
         "run",
         "start a release",
         ("gonogo run release.yaml", "gonogo run release.yaml --headless --wait 3600"),
@@ -164,7 +158,7 @@ def build_parser(
     parser = argparse.ArgumentParser(
         prog="gonogo",
         description="Supervise the release of speculative-decoding drafters on Slurm clusters.",
-        epilog="`gonogo COMMAND --help` says more about each. To see one release from start to end: `gonogo demo`.",
+        epilog="`gonogo COMMAND --help` says more about each.",
     )
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     chosen = next((_BY_NAME[name] for name in arguments[:1] if name in _BY_NAME), None)

@@ -38,9 +38,9 @@ PROMPT_START = 8
 
 SIZES = tiny_model.Sizes(
     hidden_size=64,
-    num_hidden_layers=8,
-    num_attention_heads=2,
-    head_dim=32,
+    num_hidden_layers=10,
+    num_attention_heads=1,
+    head_dim=64,
     intermediate_size=64,
     vocab_size=512,
     max_position_embeddings=256,

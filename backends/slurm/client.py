@@ -125,7 +125,8 @@ class Slurm:
         self, request: SubmitRequest, receipt: Asked, submitted_at: float | None, settle_seconds: float
     ) -> SubmitOutcome:
         """Ask queue and accounting for the job by its name, which holds the token."""
-        asked, ids = [receipt], set()
+        asked = [receipt]
+        ids: set[str] = set()
         for source, script in (("squeue", scripts.QUEUE_BY_NAME), ("sacct", scripts.ACCOUNTING_BY_NAME)):
             try:
                 result = await self._host.run(script, [self._path, request.job_name], timeout=ASK_TIMEOUT_S)

@@ -75,10 +75,9 @@ def _archive(request: SubmitRequest) -> bytes:
     return stream.getvalue()
 
 
-RECONCILE = (
-    """
+RECONCILE = f"""
 set -- "" "$1"
-%s
+{_PRELUDE}
 umask 077
 mkdir -p "$(dirname "$2")" || exit 3
 if mkdir "$2" 2>/dev/null; then say state 'fenced claim'; exit 0; fi
@@ -91,8 +90,6 @@ read -r process host < "$2/process" 2>/dev/null
 if [ "$host" = "$(hostname)" ] && ! kill -0 "$process" 2>/dev/null; then say state silent; exit 0; fi
 [ "$host" = "$(hostname)" ] && say state running || say state silent
 """
-    % _PRELUDE
-)
 
 QUEUE_BY_NAME = (
     _PRELUDE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 from backends.errors import CouldNotAsk
@@ -23,18 +24,21 @@ async def connect(cluster: Cluster) -> Connection:
     """
     if cluster.wake:
         await _wake(cluster)
-    target = SshTarget(
+    host = SshHost(_target(cluster))
+    return Connection(
+        host, Slurm(host, path=cluster.slurm_path or ""), ResultWatcher(host, interval=cluster.watch_seconds)
+    )
+
+
+def _target(cluster: Cluster) -> SshTarget:
+    return SshTarget(
         host=cluster.login_node,
         port=cluster.port,
         user=cluster.user,
-        known_hosts=Path(cluster.known_hosts or "~/.ssh/known_hosts").expanduser(),
-        key=Path(cluster.ssh_key).expanduser() if cluster.ssh_key else None,
+        known_hosts=Path(os.path.expanduser(cluster.known_hosts or "~/.ssh/known_hosts")),
+        key=Path(os.path.expanduser(cluster.ssh_key)) if cluster.ssh_key else None,
         proxy_command=cluster.ssh_proxy,
         keepalive_s=cluster.keepalive_seconds,
-    )
-    host = SshHost(target)
-    return Connection(
-        host, Slurm(host, path=cluster.slurm_path or ""), ResultWatcher(host, interval=cluster.watch_seconds)
     )
 
 

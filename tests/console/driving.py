@@ -12,8 +12,8 @@ from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from console import app as app_module
-from console.screens import approval as approval_module
 from console.app import GonogoApp
+from console.screens import approval as approval_module
 from console.screens.approval import Approval
 from console.screens.base import Area
 from console.screens.board import Board
@@ -81,9 +81,8 @@ class Console:
     def screen_text(self) -> str:
         """Everything on the screen, as text."""
         width, height = self.app.size
-        rows = []
-        for strip in self.app.screen._compositor.render_strips():
-            rows.append("".join(segment.text for segment in strip))
+        strips = self.app.screen._compositor.render_strips()
+        rows = ["".join(segment.text for segment in strip) for strip in strips]
         # Between two screens there may be nothing drawn yet.
         return "\n".join(rows) if len(rows) == height and width else ""
 
@@ -111,7 +110,9 @@ class Console:
         await self.press("enter")
         await self.until(lambda: isinstance(self.app.screen, Approval), "the approval screen is open")
         approval = self.approval
-        await self.until(lambda: approval.guard.shown_s >= 0 and approval.guard._still_since is not None, "it is painted")
+        await self.until(
+            lambda: approval.guard.shown_s >= 0 and approval.guard._still_since is not None, "it is painted"
+        )
         return approval
 
     async def read_to_end(self) -> None:

@@ -56,7 +56,8 @@ def make_job(number: int, stage: str, task: str, attempt: int = 1, **changes: An
     root = f"/home/demo/work/gonogo/{RUN_ID}"
     job_dir, claim_dir = f"{root}/{stage}/{task}-{attempt}-{own[:8]}", f"{root}/claims/{own}"
     environment = changes.pop(
-        "environment", (("GONOGO_TOKEN", own), ("GONOGO_JOB_DIR", job_dir), ("GONOGO_RUN_ID", RUN_ID), ("OMP_NUM_THREADS", "2"))
+        "environment",
+        (("GONOGO_TOKEN", own), ("GONOGO_JOB_DIR", job_dir), ("GONOGO_RUN_ID", RUN_ID), ("OMP_NUM_THREADS", "2")),
     )
     body = changes.pop("body", SCRIPT)
     upload = b"print('tiny')\n"
@@ -248,7 +249,9 @@ BENCH_CHECKS = (
     Check("points_b", True, 3, "= 3", "count", "bench.json", "arms.B.points"),
     Check("failed_requests", True, 0, "= 0", "count", "bench.json", "arms.B.points[*].failed"),
     Check("speedup_c1_finite", True, 1.62, "> 0", "ratio", "bench.json", "speedup[0].value"),
-    Check("acceptance_length", True, 3.38, "> 1 and <= 5", "tokens", "bench.json", "arms.B.points[0].acceptance_length"),
+    Check(
+        "acceptance_length", True, 3.38, "> 1 and <= 5", "tokens", "bench.json", "arms.B.points[0].acceptance_length"
+    ),
 )
 EXACT_CHECKS = (
     Check("exact_match", True, 1.0, ">= 0.99", "fraction 0-1", "exact_match.json", "exact_match"),
@@ -298,7 +301,11 @@ def running(path: Path) -> Run:
     assert attempt is not None
     run.say(
         doing="watch 003-train-1",
-        waiting={"for": "cluster", "what": "results of 003-train-1", "since": f"{run.time.wall - timedelta(seconds=12):%FT%TZ}"},
+        waiting={
+            "for": "cluster",
+            "what": "results of 003-train-1",
+            "since": f"{run.time.wall - timedelta(seconds=12):%FT%TZ}",
+        },
         jobs=[
             {"id": "003-train-1", "job_id": "1003", "name": "train", "presence": "in queue", "state": "RUNNING",
              "reason": "", "node": "node01", "elapsed_s": 12, "limit_s": 300, "gpus": 0, "hanging": False},
@@ -424,5 +431,7 @@ def rejected(path: Path) -> Run:
     run = waiting(path)
     run.decide("003-train-1", "rejected", "too many steps for a first try")
     run.record("note", "Note: half of the steps", stage="train", actor="operator:alice", human=True)
-    run.say(waiting={"for": "operator", "what": "003-train-1: rejected", "since": f"{run.time.wall:%Y-%m-%dT%H:%M:%SZ}"})
+    run.say(
+        waiting={"for": "operator", "what": "003-train-1: rejected", "since": f"{run.time.wall:%Y-%m-%dT%H:%M:%SZ}"}
+    )
     return run

@@ -50,7 +50,9 @@ async def test_reading_to_the_end_and_typing_the_code_approves(tmp_path: Path) -
         assert (found.decision, found.digest) == ("approved", queue.load(run.path, JOB).digest)
         assert found.seen_to_end is True
         assert found.shown_s == 4
-        await driven.until(lambda: "APPROVED" in driven.screen_text or isinstance(driven.app.screen, Board), "it says so")
+        await driven.until(
+            lambda: "APPROVED" in driven.screen_text or isinstance(driven.app.screen, Board), "it says so"
+        )
         await driven.until(lambda: isinstance(driven.app.screen, Board), "it goes back by itself")
         await driven.until(lambda: not driven.app.session.snapshot.waiting, "nothing waits")
 
@@ -310,7 +312,9 @@ async def test_the_mouse_has_the_same_locks(tmp_path: Path) -> None:
             assert not approval.field.has_focus
             if driven.app.screen is not approval:
                 await driven.press("escape")
-                await driven.until(lambda: driven.app.screen is approval or isinstance(driven.app.screen, Board), "back")
+                await driven.until(
+                    lambda: driven.app.screen is approval or isinstance(driven.app.screen, Board), "back"
+                )
                 break
         assert decision(run) is None
 

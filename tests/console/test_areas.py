@@ -20,7 +20,14 @@ async def test_the_log_shows_every_entry_with_its_columns(tmp_path: Path) -> Non
         rows = driven.text("#entries").split("\n")
         assert len(rows) == len(run.writer.entries)
         for row, entry in zip(rows, run.writer.entries, strict=True):
-            for words in (str(entry.seq), entry.time[11:19], str(entry.kind), entry.actor, entry.stage, entry.text[:40]):
+            for words in (
+                str(entry.seq),
+                entry.time[11:19],
+                str(entry.kind),
+                entry.actor,
+                entry.stage,
+                entry.text[:40],
+            ):
                 assert words in row
         assert "✓ chain verified" in driven.screen_text
         assert f"{len(rows)} entries" in driven.screen_text
@@ -209,7 +216,9 @@ async def test_the_palette_runs_the_verbs_of_the_screen(tmp_path: Path) -> None:
             await driven.until(lambda: not isinstance(driven.app.screen, Area), "the palette is open")
             await driven.type(words)
             await driven.press("enter")
-            await driven.until(lambda: isinstance(driven.app.screen, Area) and driven.area.scope == scope, scope)
+            await driven.until(
+                lambda wanted=scope: isinstance(driven.app.screen, Area) and driven.area.scope == wanted, scope
+            )
 
 
 async def test_themes_change_and_stay_ours(tmp_path: Path) -> None:

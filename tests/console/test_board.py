@@ -35,7 +35,15 @@ async def test_every_check_shows_measured_limit_unit_word_file_field_and_digest(
                 assert check.limit in detail
                 assert check.file in detail
                 assert check.field in detail
-            words_of_all = ("1.8732", "nats", "nothing", "FAIL", "PASS", "NO-GO CHECKPOINT_NOT_SERVABLE", "next step retry")
+            words_of_all = (
+                "1.8732",
+                "nats",
+                "nothing",
+                "FAIL",
+                "PASS",
+                "NO-GO CHECKPOINT_NOT_SERVABLE",
+                "next step retry",
+            )
             for words in words_of_all:
                 assert words in detail, (size, words)
             gate = run.writer.state.stage("train").gates[-1]

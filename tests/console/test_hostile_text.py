@@ -129,7 +129,9 @@ texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=60)
 
 
 @given(summary=texts, body=texts, partition=texts, width=st.integers(30, 160))
-def test_two_jobs_that_differ_look_different_however_narrow(summary: str, body: str, partition: str, width: int) -> None:
+def test_two_jobs_that_differ_look_different_however_narrow(
+    summary: str, body: str, partition: str, width: int
+) -> None:
     def shown(job: ExactJob) -> str:
         rows = lay_out(document(job_sections(job), "x"), width)
         assert all(cells(row) <= width for row in rows)

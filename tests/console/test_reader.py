@@ -96,8 +96,10 @@ def test_one_changed_byte_is_named_and_what_follows_is_shown_as_unverified(tmp_p
     run.close()
     path = run.path / LOG_NAME
     data = path.read_bytes()
-    place = data.index(b"001-stage\\_target-1 approved") if b"001-stage\\_target-1 approved" in data else data.index(
-        b"approved by operator"
+    place = (
+        data.index(b"001-stage\\_target-1 approved")
+        if b"001-stage\\_target-1 approved" in data
+        else data.index(b"approved by operator")
     )
     path.write_bytes(data[:place] + b"X" + data[place + 1 :])
     view = LogReader(run.path).poll()

@@ -39,9 +39,7 @@ def contrast(one: str, other: str) -> float:
 
 def lab(colour: str, vision: str) -> tuple[float, float, float]:
     """CIE L*a*b* (D65) of a colour as somebody with this vision sees it."""
-    seen = [
-        min(1.0, max(0.0, sum(m * c for m, c in zip(row, linear(colour), strict=True)))) for row in VISION[vision]
-    ]
+    seen = [min(1.0, max(0.0, sum(m * c for m, c in zip(row, linear(colour), strict=True)))) for row in VISION[vision]]
     matrix = ((0.4124564, 0.3575761, 0.1804375), (0.2126729, 0.7151522, 0.0721750), (0.0193339, 0.1191920, 0.9503041))
     xyz = [sum(m * c for m, c in zip(row, seen, strict=True)) for row in matrix]
     x, y, z = (

@@ -17,7 +17,7 @@ HOSTILE = [
     "e\u0301\u0327",
     "\u3164\u115f\uffa0\u2800",
     "\U00013441\U0001d159",
-    "\r\b\x00\x7f\x9b",
+    "\r\b\x01\x7f\x9b",
     "\u2028\u2029\u00a0\u3000",
     "\ud800\udc80\udfff",
     f"{OPEN}ESC{CLOSE}",
