@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from console.app import GonogoApp
 from console.session import open_session
@@ -33,7 +34,6 @@ async def ready_to_type(driven: Console) -> None:
     await driven.open_approval("005-smoke-2")
     await driven.read_to_end()
     await driven.press("a")
-    driven.approval.field.cursor_blink = False
 
 
 def key(name: str) -> Callable[[Console], Awaitable[None]]:
@@ -85,6 +85,8 @@ def test_picture(tmp_path: Path, snap_compare: Any, name: str, size: tuple[int, 
         await driven.until(lambda: len(app.screen.query("TooSmall")) == 1, "the screen is complete")
         await act(driven)
         app.clear_notifications()
+        for field in app.screen.query(Input):
+            field.cursor_blink = False
         before, now = "", app.export_screenshot()
         while now != before:
             await pilot.pause()
