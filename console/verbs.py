@@ -92,7 +92,7 @@ class Verb(NamedTuple):
         help: One sentence.
         scopes: Where its keys work: "app" is everywhere but in dialogs, "list" in every list.
         guard: Says why it cannot be used now.
-        bar: Whether the key bar shows it.
+        bar: Whether the key bar shows it (0: no), and what stays longest where it is narrow (the highest).
         writes: Whether it changes the run.
         press: How the key is written, where that differs from its name.
     """
@@ -103,7 +103,7 @@ class Verb(NamedTuple):
     help: str
     scopes: tuple[str, ...]
     guard: Guard = _always
-    bar: bool = False
+    bar: int = 0
     writes: bool = False
     press: str = ""
 
@@ -124,32 +124,32 @@ VERBS: tuple[Verb, ...] = (
     Verb("jobs", "2", "jobs", "Show every attempt and its job on the cluster.", ("app",)),
     Verb("files", "3", "files", "Show the result files that are watched, and those that were read.", ("app",)),
     Verb("log", "4", "log", "Show the work log.", ("app",)),
-    Verb("waiting", "w", "waiting", "Go to the jobs that wait for your OK; decides nothing.", ("app",), bar=True),
+    Verb("waiting", "w", "waiting", "Go to the jobs that wait for your OK; decides nothing.", ("app",), bar=2),
     Verb("approve", "a", "approve…", "Approve this job: opens the field for its code.", ("approval",), _open_run,
-         bar=True, writes=True),
+         bar=9, writes=True),
     Verb("reject", "r", "reject…", "Reject this job: opens the field for the reason.", ("approval",), _open_run,
-         bar=True, writes=True),
-    Verb("back", "escape", "back", "Go back to the board.", _INNER, bar=True, press="esc"),
+         bar=9, writes=True),
+    Verb("back", "escape", "back", "Go back to the board.", _INNER, bar=3, press="esc"),
     Verb("reload", "R", "show again", "Show the job as it lies on disk now, from its beginning.", ("approval",),
-         bar=True),
+         bar=2),
     Verb("uploads", "u", "files too", "Show the text of the files that travel with the job, or only their digests.",
-         ("approval",), bar=True),
-    Verb("interventions", "i", "interventions", "Show all entries, or HUMAN_INTERVENTION only.", ("log",), bar=True),
-    Verb("follow", "f", "follow", "Follow new entries, or stay where you are.", ("log",), bar=True),
+         ("approval",), bar=2),
+    Verb("interventions", "i", "human only", "Show all entries, or HUMAN_INTERVENTION only.", ("log",), bar=6),
+    Verb("follow", "f", "follow", "Follow new entries, or stay where you are.", ("log",), bar=5),
     Verb("cancel", "c", "cancel…", "Cancel the job under the cursor on the cluster.", _ATTEMPTS, _cancel,
-         bar=True, writes=True),
+         bar=5, writes=True),
     Verb("retry", "r", "retry…", "Propose the failed attempt under the cursor again.", _ATTEMPTS, _retry,
-         bar=True, writes=True),
+         bar=5, writes=True),
     Verb("settle", "s", "settle…", "Rule by hand on a submission whose outcome is unknown.", _ATTEMPTS, _settle,
          writes=True),
     Verb("note", "n", "note…", "Write a note that changes the course into the log.", ("app",), _desk,
          writes=True),
     Verb("abort", "A", "abort…", "Stop the run here; it can be resumed.", ("app",), _abort, writes=True),
-    Verb("help", "question_mark,f1", "help", "Explain this screen.", ("app",), bar=True, press="?"),
+    Verb("help", "question_mark,f1", "help", "Explain this screen.", ("app",), bar=8, press="?"),
     Verb("palette", "colon,ctrl+p", "commands", "Find any of these by name.", ("app",), press=":"),
     Verb("theme", "t", "theme", "Change to the next theme.", ("app",)),
     Verb("quit", "q,ctrl+q", "quit", "Leave the console; a running conductor is stopped only after asking.", ("app",),
-         bar=True),
+         bar=7),
     Verb("next", "tab", "next panel", "Move to the next panel.", ("app",)),
     Verb("previous", "shift+tab", "previous panel", "Move to the previous panel.", ("app",)),
     Verb("choose", "enter", "open", "Open what is under the cursor; a waiting job is shown, nothing else.", ("list",)),

@@ -289,7 +289,7 @@ class Approval(Area):
         self._row.add_class("-open")
         # The field takes a row from the job: its end stays in sight.
         self.body.follow = self.body.at_end
-        field.focus()
+        self.set_focus(field)
         self.update_view()
 
     def _close_field(self) -> None:
@@ -298,7 +298,7 @@ class Approval(Area):
         self._row.remove_class("-open")
         self.field.value = ""
         if self.focused is self.field:
-            self.body.focus()
+            self.set_focus(self.body)
 
     def on_input_changed(self, message: Input.Changed) -> None:
         """Note when typing began."""

@@ -93,6 +93,8 @@ class Board(Area):
         queue = self.part("queue")
         count = len(snapshot.waiting)
         queue.border_title = Content(f"Waiting for you · {count}" if count else "Waiting for you")
+        if not count and self.focused is queue:
+            self.set_focus(self.part("pipeline"))
         queue.can_focus = bool(count)
         queue.build(lambda width: Rows(*queue_rows(snapshot, now, width)))
 
@@ -138,7 +140,7 @@ class Board(Area):
             if any(item.id == name for item in self.console.session.snapshot.waiting):
                 self.open_approval(name)
             elif self._complete:
-                self.part("detail").focus()
+                self.set_focus(self.part("detail"))
 
     def open_approval(self, proposal_id: str) -> None:
         """Show a waiting job. Only ever called by a deliberate act of the operator."""
@@ -148,7 +150,7 @@ class Board(Area):
 
     def focus_queue(self) -> None:
         """Put the focus on what waits, without opening anything."""
-        self.part("queue").focus()
+        self.set_focus(self.part("queue"))
 
 
 def _panel(lines: Lines, title: str) -> Lines:

@@ -101,7 +101,7 @@ class Request(ModalScreen[bool]):
         message.stop()
         confirm, words = self.query_one("#confirm", Input), self.query_one("#words", Input)
         if message.input is words:
-            confirm.focus()
+            self.set_focus(confirm)
             return
         problem = self._against(words.value.strip(), confirm.value.strip())
         if problem:

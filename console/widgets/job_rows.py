@@ -33,7 +33,7 @@ _FILES = (
     Column("size", 9, right=True),
     Column("age", 8, right=True),
     Column("digest", 12, least=120),
-    Column("path on the cluster", 0, tail=True),
+    Column("path", 0, tail=True),
 )
 _FILES_SHORT = (Column("", 1), Column("kind", 0), Column("file", 13), Column("size", 8, right=True))
 
@@ -177,6 +177,6 @@ def _file_cells(file: _File, columns: tuple[Column, ...]) -> list[Span]:
         "size": Span(size(file.size)),
         "age": Span(NOTHING if file.age_s is None else age(file.age_s), "muted"),
         "digest": Span(digest(file.sha256) or NOTHING, "muted"),
-        "path on the cluster": foreign(file.path, "muted"),
+        "path": foreign(file.path, "muted"),
     }
     return [cells[column.title] for column in columns]

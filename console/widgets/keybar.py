@@ -35,12 +35,10 @@ class Keybar(Block):
             self.refresh()
 
     def lines(self, width: int) -> list[Line]:
-        """One line. What cannot be used is left out first when it is narrow, then the last of the others."""
+        """One line. What cannot be used is left out first where it is narrow, then what matters least."""
         offers = list(self.offers)
         while cells(self._line(offers)) > width and offers:
-            unusable = [offer for offer in offers if not offer.usable]
-            # Help and quit stand last and stay.
-            offers.remove(unusable[-1] if unusable else offers[max(0, len(offers) - 3)])
+            offers.remove(min(offers, key=lambda offer: (offer.usable, offer.verb.bar)))
         return [fit(self._line(offers), width)]
 
     def _line(self, offers: Sequence[Offer]) -> Line:

@@ -25,8 +25,8 @@ _COLUMNS = (
     Column("time UTC", 8),
     Column("kind", 20, least=_WORDS_FROM),
     _KIND,
-    Column("actor", 16, least=90),
-    Column("stage", 12, least=70),
+    Column("actor", 14, least=70),
+    Column("stage", 12, least=90),
     Column("what was done, and why", 0),
 )
 _SHORT = (Column("time UTC", 8), Column("kind", 8), Column("what was done, and why", 0))

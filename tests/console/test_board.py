@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.color import Color
+from textual.filter import NoColor
 
 from console.screens.approval import Approval
 from console.screens.board import Board
 from console.snapshot import STALE_SECONDS
 from tests.console import runs
-from tests.console.driving import console
+from tests.console.driving import console, send
 
 
 @pytest.mark.parametrize("size", [(80, 24), (100, 30), (120, 36), (160, 50), (200, 60)])
@@ -207,3 +209,37 @@ async def test_problems_of_the_folder_stand_in_the_header(tmp_path: Path) -> Non
         await driven.read_again()
         assert "work_log.md: entry 4 (line" in driven.screen_text
         assert "was changed" in driven.screen_text
+
+
+async def test_the_focus_leaves_a_queue_that_is_empty(tmp_path: Path) -> None:
+    run = runs.waiting(tmp_path / "run")
+    async with console(run) as driven:
+        await driven.press("w")
+        run.decide("003-train-1")
+        await driven.read_again()
+        board = driven.app.screen
+        assert isinstance(board, Board)
+        assert board.part("pipeline").has_focus
+
+
+async def test_two_keys_in_one_go_reach_what_the_first_one_went_to(tmp_path: Path) -> None:
+    async with console(runs.waiting(tmp_path / "run")) as driven:
+        send(driven.pilot, "w", "enter")
+        await driven.until(lambda: isinstance(driven.app.screen, Approval), "the approval screen")
+
+
+async def test_no_color_means_no_colour_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with console(runs.failed(tmp_path / "run"), (100, 30)) as driven:
+        assert [item for item in driven.app._filters if isinstance(item, NoColor)]
+        assert driven.app.native_ansi_color
+        background = Color.parse("black")
+        for strip in driven.app.screen._compositor.render_strips():
+            for line_filter in driven.app.get_line_filters():
+                strip = strip.apply_filter(line_filter, background)
+            for segment in strip:
+                colours = (segment.style.color, segment.style.bgcolor) if segment.style is not None else ()
+                assert all(colour is None or colour.is_default for colour in colours)
+        text = driven.screen_text
+        for words in ("needs YOU", "✓", "passed", "◆", "✗ 004-smoke-1 gate failed", "▌"):
+            assert words in text
