@@ -13,7 +13,6 @@ import time
 from dataclasses import dataclass
 
 from backends.quoting import quote
-
 from console.commands.common import (
     BAD_INPUT,
     DONE,

@@ -10,9 +10,9 @@ import json
 import re
 from typing import Annotated, Any, Literal
 
-from backends.quoting import quote
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from backends.quoting import quote
 from console.release.canonical import canonical, sha256
 
 CODE_LENGTH = 8

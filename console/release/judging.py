@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gates.registry import run as run_gate
-
 from console.release import effects
 from console.release.canonical import sha256
 from console.release.state import Attempt, ResultFile
 from console.release.writer import RunWriter
+from gates.registry import run as run_gate
 from gates.verdict import Verdict
 
 MAX_RESULT_BYTES = 64 * 1024 * 1024

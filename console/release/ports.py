@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from backends.watcher.model import FileReading
-
 from backends.hosts.base import Host
 from backends.slurm.model import ClusterFacts, QueueReading, SubmitOutcome, SubmitRequest
+from backends.watcher.model import FileReading
 
 
 class Scheduler(Protocol):

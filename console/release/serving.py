@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from backends.slurm.client import is_job_id
-
 from backends.errors import CouldNotAsk
+from backends.slurm.client import is_job_id
 from console.release import requests
 from console.release.mailbox import Mailbox
 from console.release.state import Attempt, Outcome

@@ -101,7 +101,9 @@ def _problem(model: type[BaseModel], document: Document, base: Location, error: 
     kind = error["type"]
     if kind == "extra_forbidden":
         known = _keys(model, inner[:-1])
-        return document.problem(place, "a key that is known here", f'"{inner[-1]}"', suggestion(str(inner[-1]), known))
+        # A key may itself be spelt like the mark for keys, so there may be nothing left of its place.
+        word = str(error["loc"][-1])
+        return document.problem(place, "a key that is known here", f'"{word}"', suggestion(word, known))
     if kind == "missing":
         return document.problem(place, _described(model, inner), "nothing", "add this key")
     if kind == "input":
