@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import signal
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
@@ -109,6 +110,9 @@ class GonogoApp(ConsoleApp):
         """Show the run, and only then begin with everything that takes time."""
         self._name_terminal()
         self.set_interval(1.0, self._tick, name="clock")
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            # Without this the terminal would be left in its raw mode, and a conductor in the middle of a step.
+            asyncio.get_running_loop().add_signal_handler(number, self._leave, True)
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
@@ -133,13 +137,14 @@ class GonogoApp(ConsoleApp):
         while True:
             try:
                 snapshot = await asyncio.to_thread(self.session.poll)
-            except OSError as error:
-                self.say(f"the run folder cannot be read: {error}", severity="error")
+            except Exception as error:  # whatever it is, the screen lives on and says that it shows old facts
+                self.problem = f"reading the run folder failed, what you see is old: {error or type(error).__name__}"
             else:
+                self.problem = ""
                 self.take(snapshot)
-                self._looks += 1
                 if snapshot.log.more:
                     continue
+            self._looks += 1
             await asyncio.sleep(REFRESH_SECONDS)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS - REFRESH_SECONDS):
@@ -319,7 +324,7 @@ class GonogoApp(ConsoleApp):
             self.say("stopping the conductor; the run can be resumed")
             task.cancel()
             await asyncio.wait({task}, timeout=STOP_SECONDS)
-        waits = bool(self.session.snapshot.waiting)
+        waits = task is not None and bool(self.session.snapshot.waiting)
         self.exit(self._exit_status if self._exit_status is not None else WAITING if waits else INTERRUPTED)
 
 

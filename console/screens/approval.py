@@ -87,7 +87,7 @@ class Approval(Area):
     def on_mount(self) -> None:
         """Begin to read the job."""
         super().on_mount()
-        self.watch(self.body, "scroll_y", self._scrolled, init=False)
+        self.watch(self.body, "scroll_y", lambda: self.call_after_refresh(self._scrolled), init=False)
         self._read()
 
     # Reading and drawing the job.

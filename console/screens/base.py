@@ -38,10 +38,12 @@ class ConsoleApp(App[int]):
     Attributes:
         session: The run that is shown.
         conducting: What is known of a conductor inside this console.
+        problem: Why what is shown is old; empty while it is not.
     """
 
     session: Session
     conducting: Conducting = Conducting()
+    problem: str = ""
 
     def say(self, text: str, *, severity: str = "information") -> None:
         """Show a short message. The text may be foreign."""
@@ -127,7 +129,14 @@ class Area(Screen[None]):
             return
         session = self.console.session
         now = session.clock.now()
-        facts = Facts(session.snapshot, now, session.run_dir, session.read_only_because, self.console.conducting)
+        facts = Facts(
+            session.snapshot,
+            now,
+            session.run_dir,
+            session.read_only_because,
+            self.console.conducting,
+            self.console.problem,
+        )
         self._header.take(facts)
         self.take(session.snapshot, now)
         self.update_bar()

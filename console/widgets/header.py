@@ -39,6 +39,7 @@ class Facts(NamedTuple):
     run_dir: Path
     read_only_because: str
     conducting: Conducting
+    problem: str = ""
 
 
 class RunHeader(Block):
@@ -176,6 +177,8 @@ def _sides(left: Line, right: Line, width: int) -> Line:
 def notices(facts: Facts) -> list[Paragraph]:
     """What needs attention beside the status: nobody conducts, the conductor died, something cannot be read."""
     snapshot, found = facts.snapshot, list[Line]()
+    if facts.problem:
+        found.append((Span("? ", "unknown"), foreign(facts.problem, "unknown")))
     if facts.conducting.failed:
         found.append((Span("✗ the conductor stopped: ", "failed"), foreign(facts.conducting.ended, "failed")))
     elif facts.conducting.ended:

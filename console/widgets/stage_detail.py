@@ -153,6 +153,9 @@ def _gate(gate: GateRecord, width: int) -> Iterator[Paragraph]:
         yield Paragraph((Span("  "), *heading(_columns(room), room - 2)), (_INDENT,))
     for check in gate.checks:
         yield from _check(check, room)
+    if gate.facts:
+        facts = "  ".join(f"{name} {measured(value)}" for name, value in gate.facts.items())
+        yield Paragraph((Span("also measured  ", "muted"), foreign(facts)), (_INDENT, _INDENT))
     for file in gate.files:
         text = f"{file.get('kind', '')} sha256 {digest(str(file.get('sha256', '')))}"
         yield Paragraph((Span("from ", "muted"), foreign(text, "muted")), (_INDENT, _INDENT))

@@ -95,6 +95,9 @@ async def test_moving_shows_another_stage_in_the_same_moment(tmp_path: Path) -> 
         detail = driven.text("#detail")
         assert "DRAFTER_READY" in detail
         assert detail.count("GO    ") >= 6, "every station's answer"
+        await driven.press("up", "up")
+        assert "Stage · bench" in driven.screen_text
+        assert "speedup C=8 1.31" in " ".join(driven.text("#detail").split())
 
 
 async def test_enter_on_a_stage_goes_into_it_and_decides_nothing(tmp_path: Path) -> None:

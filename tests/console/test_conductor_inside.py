@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -134,15 +136,33 @@ async def test_without_a_conductor_it_just_closes(tmp_path: Path) -> None:
     assert driven.app.return_value == 0
 
 
-async def test_a_worker_that_dies_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = runs.waiting(tmp_path / "run")
+async def test_reading_that_fails_is_told_for_as_long_as_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = runs.staged(tmp_path / "run")
 
     def broken(self: Session) -> None:
         raise RuntimeError("[/] disk on fire")
 
     async with console(run) as driven:
-        monkeypatch.setattr(Session, "poll", broken)
-        await driven.until(lambda: "disk on fire" in driven.screen_text, "it says so")
+        with monkeypatch.context() as patch:
+            patch.setattr(Session, "poll", broken)
+            await driven.until(lambda: "what you see is old: [/] disk on fire" in driven.screen_text, "it says so")
+        run.propose("train", "data")
+        await driven.until(lambda: "disk on fire" not in driven.screen_text, "it reads again")
+        await driven.until(lambda: driven.app.session.snapshot.waiting, "and sees what is new")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+async def test_a_signal_to_end_stops_the_conductor_cleanly(tmp_path: Path, number: signal.Signals) -> None:
+    run = runs.running(tmp_path / "run")
+    conductor = Conductor(run)
+    async with console(run, start_conductor=conductor) as driven:
+        await driven.until(lambda: conductor.started, "it was started")
+        os.kill(os.getpid(), number)
+        await driven.until(lambda: driven.app._exit, "it closes")
+    assert conductor.cancelled
+    assert driven.app.return_value == 130
 
 
 async def test_where_changes_cannot_be_noticed_it_looks_once_a_second(
