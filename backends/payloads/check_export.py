@@ -218,8 +218,7 @@ def main() -> int:
     parser.add_argument("--output", default="export_check.json")
     args = parser.parse_args()
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # names of files may be any bytes
-    body = check(args.folder, args.target)
-    write_result(args.output, PRODUCER, body)
+    body = write_result(args.output, PRODUCER, check(args.folder, args.target))
     print(f"{args.folder}: {len(body['tensors'])} tensors in {len(body['files'])} files:", body["status"])
     for problem in body["problems"]:
         print(f"  {problem}")

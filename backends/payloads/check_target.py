@@ -233,8 +233,11 @@ def _missing_numbers(files: List[str]) -> List[str]:
     return problems
 
 
-def write_result(path: str, producer: str, body: Mapping[str, Any]) -> None:
+def write_result(path: str, producer: str, body: Mapping[str, Any]) -> Dict[str, Any]:
     """Write a result file by rename; numbers that are not finite become null and a problem.
+
+    Returns:
+        What was written.
 
     Raises:
         OSError: When it cannot be written.
@@ -245,13 +248,15 @@ def write_result(path: str, producer: str, body: Mapping[str, Any]) -> None:
         clean["problems"] += [f"{place} is not a finite number" for place in odd]
         clean["status"] = "error"
     head = {"schema_version": SCHEMA_VERSION, "producer": producer, "token": os.environ.get("GONOGO_TOKEN", "")}
+    document: Dict[str, Any] = {**head, **clean}
     temporary = f"{path}.{os.getpid()}.tmp"
     with open(temporary, "w", encoding="ascii") as stream:
-        json.dump({**head, **clean}, stream, indent=1, allow_nan=False)
+        json.dump(document, stream, indent=1, allow_nan=False)
         stream.write("\n")
         stream.flush()
         os.fsync(stream.fileno())
     os.replace(temporary, path)
+    return document
 
 
 def _finite(value: Any, place: str, odd: List[str]) -> Any:
@@ -272,8 +277,7 @@ def main() -> int:
     parser.add_argument("--output", default="target_check.json")
     args = parser.parse_args()
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # names of files may be any bytes
-    body = check(args.folder)
-    write_result(args.output, PRODUCER, body)
+    body = write_result(args.output, PRODUCER, check(args.folder))
     print(f"{args.folder}: {len(body['shards'])} shards, {body['total_size']} bytes of tensors:", body["status"])
     for problem in body["problems"]:
         print(f"  {problem}")

@@ -1,0 +1,211 @@
+"""The tiny target and its drafters: what they compute, whichever way it is computed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_drafter
+import tiny_engine
+import tiny_learning
+import tiny_model
+import tiny_target
+import tiny_tensors
+import tiny_vocabulary
+
+from tests.payloads.running import REVISION, Model
+
+ALGORITHMS = ("dflash", "dflash2")
+
+
+@pytest.fixture(scope="module")
+def target(model: Model) -> tiny_model.Target:
+    return tiny_model.Target.load(str(model.target))
+
+
+def random_drafter(algorithm: str) -> tuple[tiny_drafter.Shape, tiny_tensors.Tensors]:
+    shape = tiny_drafter.shape_for(algorithm, tiny_target.make_config(), 5)
+    return shape, tiny_learning.initial(shape, 7)
+
+
+def random_batch(shape: tiny_drafter.Shape, count: int) -> tiny_learning.Batch:
+    random = np.random.RandomState(5)
+    width = shape.hidden_size * len(shape.target_layer_ids)
+    features = random.standard_normal((count, shape.swa_window_size, width)).astype(np.float32)
+    return tiny_learning.Batch(features, random.randint(260, 512, (count, shape.block_size)))
+
+
+def test_a_revision_is_one_model_everywhere() -> None:
+    first, again = tiny_target.make_weights(REVISION), tiny_target.make_weights(REVISION)
+    other = tiny_target.make_weights("f" * 40)
+    assert all(np.array_equal(first[name], again[name]) for name in first)
+    assert not np.array_equal(first["lm_head.weight"], other["lm_head.weight"])
+
+
+def test_rows_in_one_pass_are_what_they_are_one_by_one(target: tiny_model.Target) -> None:
+    tokens = tiny_target.starts((3, 1), 4)
+    whole, cache = tiny_model.Cache(target.sizes, 4, 32), tiny_model.Cache(target.sizes, 4, 32)
+    at_once, _ = target.forward(whole, tokens, np.zeros(4, np.int64))
+    for place in range(tokens.shape[1]):
+        hidden, _ = target.forward(cache, tokens[:, place : place + 1], np.full(4, place))
+        np.testing.assert_allclose(hidden[:, 0], at_once[:, place], rtol=1e-3, atol=1e-4)
+
+
+def test_what_was_rejected_leaves_no_trace(target: tiny_model.Target) -> None:
+    tokens = tiny_target.starts((3, 2), 2)
+    clean, used = tiny_model.Cache(target.sizes, 2, 32), tiny_model.Cache(target.sizes, 2, 32)
+    for cache in (clean, used):
+        target.forward(cache, tokens[:, :4], np.zeros(2, np.int64))
+    target.forward(used, tokens[:, ::-1][:, :3], np.full(2, 4))
+    expected, _ = target.forward(clean, tokens[:, 4:], np.full(2, 4))
+    found, _ = target.forward(used, tokens[:, 4:], np.full(2, 4))
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_gradients_are_the_slopes_of_the_loss(target: tiny_model.Target, algorithm: str) -> None:
+    shape, tensors = random_drafter(algorithm)
+    frozen, batch = tiny_learning.Frozen(target.embedding, target.head), random_batch(shape, 8)
+    gradients = tiny_learning.step(tensors, shape, frozen, batch).gradients
+    assert set(gradients) == set(tensors)
+    random = np.random.RandomState(1)
+    for name, gradient in gradients.items():
+        assert gradient.shape == tensors[name].shape
+        # Along the gradient the slope is its norm; across it the slope must be what the scalar product says.
+        for direction in (gradient, random.standard_normal(gradient.shape).astype(np.float32)):
+            unit = direction / np.linalg.norm(direction)
+            step = np.float32(0.02)
+            losses = [
+                tiny_learning.step({**tensors, name: tensors[name] + sign * step * unit}, shape, frozen, batch).loss
+                for sign in (1, -1)
+            ]
+            slope, expected = (losses[0] - losses[1]) / (2 * step), float((gradient * unit).sum())
+            assert slope == pytest.approx(expected, rel=0.05, abs=2e-4), name
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_drafter_drafts_what_it_learned_to(target: tiny_model.Target, algorithm: str) -> None:
+    """The served drafter keeps caches and folds norms; it must choose what the pass of the training would choose."""
+    shape, tensors = random_drafter(algorithm)
+    batch = random_batch(shape, 16)
+    at = np.full(16, 20)
+    drafter = tiny_drafter.Drafter(shape, tensors, target, 16, 64)
+    drafter.observe(batch.features, at - shape.swa_window_size)
+    drafted = drafter.draft(batch.tokens[:, 0], at, 4)
+    # The first token depends on no other: what training finds likeliest there must be what is drafted.
+    labels = batch.tokens.copy()
+    labels[:, 1:] = drafted
+    frozen = tiny_learning.Frozen(target.embedding, target.head)
+    hits = tiny_learning.step(tensors, shape, frozen, tiny_learning.Batch(batch.features, labels)).hits
+    assert hits.all()
+
+
+def test_a_drafter_reads_no_further_back_than_its_window_and_not_before_the_text(target: tiny_model.Target) -> None:
+    shape, tensors = random_drafter("dflash2")
+    batch = random_batch(shape, 2)
+    anchors, at = batch.tokens[:, 0], np.full(2, 3)
+    drafts = []
+    for rubbish in (0.0, 50.0):
+        drafter = tiny_drafter.Drafter(shape, tensors, target, 2, 64)
+        drafter.observe(np.full_like(batch.features, rubbish), np.full(2, 40))
+        drafter.observe(batch.features[:, :3], np.zeros(2, np.int64))
+        drafts.append(drafter.draft(anchors, at, 4))
+    assert np.array_equal(*drafts)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_speculation_changes_the_number_of_passes_and_not_the_text(
+    model: Model, target: tiny_model.Target, algorithm: str
+) -> None:
+    prompts = [json.loads(line)["prompt"] for line in model.prompts.read_text().splitlines()[:6]]
+    folder = model.dflash2 if algorithm == "dflash2" else model.dflash
+    drafter = tiny_drafter.Drafter.load(str(folder), target, 4, tiny_engine.positions_for(target))
+    outputs, counters = [], []
+    for with_drafter in (None, drafter):
+        engine = tiny_engine.Engine(target, with_drafter, 4, max_num_seqs=4)
+        # More texts than fit into a batch, of different lengths: slots are moved, left and taken again.
+        requests = [tiny_engine.Request(prompt, 9 + 5 * i, ignore_eos=True) for i, prompt in enumerate(prompts)]
+        for request in requests:
+            engine.submit(request)
+        while not all(request.done.is_set() for request in requests):
+            assert engine._take_in()
+            engine._pass()
+        assert [len(request.output) for request in requests] == [9 + 5 * i for i in range(len(prompts))]
+        outputs.append([request.output for request in requests])
+        counters.append(engine.counters())
+    assert outputs[0] == outputs[1]
+    alone, drafting = counters
+    assert (alone.drafts, alone.accepted_at, alone.generation_tokens) == (0, [], drafting.generation_tokens)
+    assert drafting.drafts > 0
+    assert drafting.accepted_at == sorted(drafting.accepted_at, reverse=True)
+    assert sum(drafting.accepted_at) + drafting.drafts >= drafting.generation_tokens - len(prompts)
+
+
+def test_texts_end_at_the_end_of_text_token_unless_told_otherwise() -> None:
+    for ignore, reason, length in ((False, "stop", 2), (True, "length", 3)):
+        request = tiny_engine.Request([300], 3, ignore)
+        assert request.take([301, tiny_vocabulary.EOS, 302, 303])
+        assert (request.finish_reason, len(request.output)) == (reason, length)
+
+
+def test_an_engine_that_fails_tells_everybody(target: tiny_model.Target) -> None:
+    engine = tiny_engine.Engine(target, max_num_seqs=2)
+    bad = tiny_engine.Request([10**6], 4)  # no such token
+    waiting = tiny_engine.Request([300], 4)
+    engine.submit(bad)
+    engine.submit(waiting)
+    engine.run()
+    assert engine.failed.is_set()
+    assert bad.done.is_set()
+    assert waiting.done.is_set()
+    assert bad.error
+    assert waiting.error
+    with pytest.raises(tiny_engine.EngineDead):
+        engine.submit(tiny_engine.Request([300], 4))
+
+
+def test_tensors_come_back_as_they_were_and_cut_files_do_not(tmp_path: Path) -> None:
+    tensors = {
+        "b": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "a": np.array([1.5, -2], np.float16),
+        "c": np.zeros((0, 4), np.uint16),
+    }
+    path = tmp_path / "x.safetensors"
+    tiny_tensors.save(str(path), tensors)
+    back = tiny_tensors.load(str(path))
+    assert all(np.array_equal(back[name], array) and back[name].dtype == array.dtype for name, array in tensors.items())
+    data = path.read_bytes()
+    assert data == tiny_tensors.encode(dict(reversed(tensors.items())))
+    for length in (0, 5, 20, len(data) - 1):
+        path.write_bytes(data[:length])
+        with pytest.raises(ValueError):
+            tiny_tensors.load(str(path))
+
+
+def test_text_becomes_tokens_and_text_again() -> None:
+    vocabulary = tiny_vocabulary.Vocabulary(tiny_vocabulary.all_tokens())
+    assert len(vocabulary.tokens) == len(set(vocabulary.tokens)) == 512
+    ids = vocabulary.encode("bado bafa grüße sasti")
+    assert ids[0] == tiny_vocabulary.BOS
+    assert max(ids) < 512
+    assert vocabulary.decode(ids) == "bado bafagrüße sasti"
+    phrases = tiny_vocabulary.phrases()
+    words = [token for phrase in phrases for token in phrase]
+    assert sorted(words) == [tiny_vocabulary.EOS, *range(tiny_vocabulary.FIRST_WORD, 512)]
+
+
+def test_a_configuration_says_everything_that_the_drafter_is() -> None:
+    for algorithm in ALGORITHMS:
+        shape, _ = random_drafter(algorithm)
+        config = json.loads(json.dumps(tiny_drafter.config_of(shape)))
+        assert tiny_drafter.shape_of(config) == shape
+        assert config["architectures"] == [tiny_drafter.ARCHITECTURES[algorithm]]
+
+
+def test_a_drafter_for_another_target_is_refused(model: Model, target: tiny_model.Target, tmp_path: Path) -> None:
+    shape = tiny_drafter.shape_for("dflash", {**tiny_target.make_config(), "vocab_size": 500}, 5)
+    tiny_drafter.export(str(tmp_path), shape, tiny_learning.initial(shape, 0))
+    with pytest.raises(ValueError, match="served is"):
+        tiny_drafter.Drafter.load(str(tmp_path), target, 2, 64)
