@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -95,18 +95,16 @@ def until(fact: Callable[[], Any], what: str) -> Any:
     return seen
 
 
-def processes_with(text: str) -> list[int]:
-    """Processes that have a text in their command line."""
+def processes_in(folder: Path) -> list[int]:
+    """Processes whose working folder is this one, as that of everything is that was started there."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*"):
         try:
-            if text.encode() in path.read_bytes() and int(path.parent.name) != os.getpid():
-                found.append(int(path.parent.name))
+            if (
+                os.readlink(path / "cwd") == str(folder)
+                and (path / "stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+            ):
+                found.append(int(path.name))
         except OSError:
             continue
     return found
-
-
-def changed(document: Mapping[str, Any], **changes: Any) -> bytes:
-    """A document with some keys changed, as bytes."""
-    return json.dumps({**document, **changes}).encode()
