@@ -226,8 +226,11 @@ def fill(source: bytes, partial: bytes, paths: List[bytes]) -> List[Dict[str, An
     room = os.statvfs(partial)
     if needed + SPARE_BYTES > room.f_bavail * room.f_frsize:
         raise Refused("no_space", "%d bytes are needed at %s" % (needed, text(partial)))
-    copied = at_once(lambda path: copy(source, partial, path), paths)
-    changed = any(identity(os.path.join(source, path)) != seen for path, (_, seen) in zip(paths, copied))
+    try:
+        copied = at_once(lambda path: copy(source, partial, path), paths)
+        changed = any(identity(os.path.join(source, path)) != seen for path, (_, seen) in zip(paths, copied))
+    except FileNotFoundError:
+        changed = True
     if changed or tree(source) != paths:
         raise Refused("source_changed", "%s changed while it was copied" % text(source))
     return [file for file, _ in copied]
