@@ -305,9 +305,9 @@ async def test_the_mouse_has_the_same_locks(tmp_path: Path) -> None:
     run = runs.waiting(tmp_path / "run")
     async with console(run, (120, 40)) as driven:
         approval = await driven.open_approval(JOB)
-        for x in range(2, 60, 3):
+        for x in range(2, 60, 7):
             await driven.pilot.click("#lock", offset=(x, 0))
-        for x in range(30, 118, 3):
+        for x in range(1, 80, 7):
             await driven.pilot.click("Keybar", offset=(x, 0))
             assert not approval.field.has_focus
             if driven.app.screen is not approval:

@@ -11,7 +11,7 @@ from console.release import requests
 from console.screens.base import Area
 from console.screens.dialogs import Request
 from tests.console import runs
-from tests.console.driving import Console, console
+from tests.console.driving import Console, console, send
 
 
 def asked(run: runs.Run) -> list[tuple[str, str, str]]:
@@ -99,9 +99,11 @@ async def test_keys_in_a_hurry_ask_for_nothing(tmp_path: Path, keys: tuple[str, 
     run = runs.running(tmp_path / "run")
     async with console(run) as driven:
         for key in ("n", "A", "c"):
-            await driven.press(key, *keys)
+            await driven.press(key)
+            send(driven.pilot, *keys)
             driven.app.post_message(events.Paste("cancel\n1003\n"))
-            await driven.press("enter", "escape")
+            send(driven.pilot, "enter")
+            await driven.press("escape")
         assert asked(run) == []
 
 

@@ -58,7 +58,7 @@ async def test_every_area_and_the_approval_survive_it(tmp_path: Path, text: str)
             await driven.press("end")
             check_screen(driven)
         await driven.press("1", "home")
-        for _ in range(6):
+        for _ in range(4):
             await driven.press("down")
             check_screen(driven)
         name = driven.app.session.snapshot.waiting[-1].id
