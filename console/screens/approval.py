@@ -87,8 +87,12 @@ class Approval(Area):
     def on_mount(self) -> None:
         """Begin to read the job."""
         super().on_mount()
-        self.watch(self.body, "scroll_y", lambda: self.call_after_refresh(self._scrolled), init=False)
+        self.watch(self.body, "scroll_y", self._scrolls, init=False)
         self._read()
+
+    def _scrolls(self) -> None:
+        """What is visible is known only after the next refresh."""
+        self.call_after_refresh(self._scrolled)
 
     # Reading and drawing the job.
 
