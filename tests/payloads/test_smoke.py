@@ -154,6 +154,13 @@ def test_a_server_that_dies_on_the_first_request_died(model: Model, tmp_path: Pa
     assert "out of memory" in done["detail"]
 
 
+def test_a_server_that_leaves_its_starter_is_not_taken_for_one_that_was_started(model: Model, tmp_path: Path) -> None:
+    """Nobody could tell whose it is; and it is ended all the same."""
+    command = server_command(model, drafter=model.dflash2).replace("exec ", "", 1)
+    done = smoke(model, tmp_path, f"{command} & exit 0")
+    assert done["stage"] in ("server_died", "port_in_use")
+
+
 def test_a_model_that_the_engine_does_not_know_is_unsupported(model: Model, tmp_path: Path) -> None:
     other = tmp_path / "other"
     shutil.copytree(model.dflash2, other)

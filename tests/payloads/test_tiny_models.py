@@ -86,33 +86,24 @@ def test_gradients_are_the_slopes_of_the_loss(target: tiny_model.Target, algorit
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_a_drafter_drafts_what_it_learned_to(target: tiny_model.Target, algorithm: str) -> None:
-    """The served drafter keeps caches and folds norms; it must choose what the pass of the training would choose."""
+@pytest.mark.parametrize("known", [6, 3, 1])
+def test_a_drafter_drafts_what_it_learned_to(target: tiny_model.Target, algorithm: str, known: int) -> None:
+    """The served drafter keeps caches and folds norms; it must choose what the pass of the training would choose.
+
+    In a young text there is less context than the window: what lies before it counts for nothing.
+    """
     shape, tensors = random_drafter(algorithm)
-    batch = random_batch(shape, 16)
-    at = np.full(16, 20)
+    whole = random_batch(shape, 16)
+    context = whole.features[:, -known:]
     drafter = tiny_drafter.Drafter(shape, tensors, target, 16, 64)
-    drafter.observe(batch.features, at - shape.swa_window_size)
-    drafted = drafter.draft(batch.tokens[:, 0], at, 4)
-    # The first token depends on no other: what training finds likeliest there must be what is drafted.
-    labels = batch.tokens.copy()
-    labels[:, 1:] = drafted
+    start = np.full(16, 20 if known == shape.swa_window_size else 0)
+    drafter.observe(np.full_like(whole.features, 9.0), start + 12)  # rejected rows, behind the anchor
+    drafter.observe(context, start)
+    labels = whole.tokens.copy()
+    labels[:, 1:] = drafter.draft(whole.tokens[:, 0], start + known, 4)
+    # Judged with its own drafts as the tokens before each, every one must be the likeliest.
     frozen = tiny_learning.Frozen(target.embedding, target.head)
-    hits = tiny_learning.step(tensors, shape, frozen, tiny_learning.Batch(batch.features, labels)).hits
-    assert hits.all()
-
-
-def test_a_drafter_reads_no_further_back_than_its_window_and_not_before_the_text(target: tiny_model.Target) -> None:
-    shape, tensors = random_drafter("dflash2")
-    batch = random_batch(shape, 2)
-    anchors, at = batch.tokens[:, 0], np.full(2, 3)
-    drafts = []
-    for rubbish in (0.0, 50.0):
-        drafter = tiny_drafter.Drafter(shape, tensors, target, 2, 64)
-        drafter.observe(np.full_like(batch.features, rubbish), np.full(2, 40))
-        drafter.observe(batch.features[:, :3], np.zeros(2, np.int64))
-        drafts.append(drafter.draft(anchors, at, 4))
-    assert np.array_equal(*drafts)
+    assert tiny_learning.step(tensors, shape, frozen, tiny_learning.Batch(context, labels)).hits.all()
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -121,10 +112,12 @@ def test_speculation_changes_the_number_of_passes_and_not_the_text(
 ) -> None:
     prompts = [json.loads(line)["prompt"] for line in model.prompts.read_text().splitlines()[:6]]
     folder = model.dflash2 if algorithm == "dflash2" else model.dflash
-    drafter = tiny_drafter.Drafter.load(str(folder), target, 4, tiny_engine.positions_for(target))
-    outputs, counters = [], []
-    for with_drafter in (None, drafter):
-        engine = tiny_engine.Engine(target, with_drafter, 4, max_num_seqs=4)
+
+    def write(slots: int, with_drafter: bool) -> tuple[list[list[int]], tiny_engine.Counters]:
+        drafter = None
+        if with_drafter:
+            drafter = tiny_drafter.Drafter.load(str(folder), target, slots, tiny_engine.positions_for(target))
+        engine = tiny_engine.Engine(target, drafter, 4, max_num_seqs=slots)
         # More texts than fit into a batch, of different lengths: slots are moved, left and taken again.
         requests = [tiny_engine.Request(prompt, 9 + 5 * i, ignore_eos=True) for i, prompt in enumerate(prompts)]
         for request in requests:
@@ -132,15 +125,17 @@ def test_speculation_changes_the_number_of_passes_and_not_the_text(
         while not all(request.done.is_set() for request in requests):
             assert engine._take_in()
             engine._pass()
-        assert [len(request.output) for request in requests] == [9 + 5 * i for i in range(len(prompts))]
-        outputs.append([request.output for request in requests])
-        counters.append(engine.counters())
-    assert outputs[0] == outputs[1]
-    alone, drafting = counters
-    assert (alone.drafts, alone.accepted_at, alone.generation_tokens) == (0, [], drafting.generation_tokens)
-    assert drafting.drafts > 0
+        return [request.output for request in requests], engine.counters()
+
+    (alone, plain), (drafted, drafting), (one_by_one, single) = write(4, False), write(4, True), write(1, True)
+    assert alone == drafted == one_by_one
+    assert [len(output) for output in alone] == [9 + 5 * i for i in range(len(prompts))]
+    assert (plain.drafts, plain.accepted_at, plain.generation_tokens) == (0, [], drafting.generation_tokens)
     assert drafting.accepted_at == sorted(drafting.accepted_at, reverse=True)
     assert sum(drafting.accepted_at) + drafting.drafts >= drafting.generation_tokens - len(prompts)
+    # A sequence that is moved to another slot keeps its context: it is drafted as well as one that is alone.
+    assert (drafting.drafts, drafting.accepted_at) == (single.drafts, single.accepted_at)
+    assert drafting.accepted_at[0] > 0
 
 
 def test_texts_end_at_the_end_of_text_token_unless_told_otherwise() -> None:
