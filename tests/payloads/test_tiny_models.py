@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -136,6 +137,36 @@ def test_speculation_changes_the_number_of_passes_and_not_the_text(
     # A sequence that is moved to another slot keeps its context: it is drafted as well as one that is alone.
     assert (drafting.drafts, drafting.accepted_at) == (single.drafts, single.accepted_at)
     assert drafting.accepted_at[0] > 0
+
+
+def test_a_sequence_that_is_moved_takes_its_context_along(target: tiny_model.Target) -> None:
+    """An untrained drafter drafts noise, but the same noise wherever its sequence lies."""
+    shape, tensors = random_drafter("dflash2")
+    prompts = tiny_target.starts((3, 3), 6).tolist()
+
+    class Recording(tiny_drafter.Drafter):
+        drafted: set[tuple[int, ...]]
+
+        def draft(self, anchors: Any, at: Any, count: int) -> Any:
+            drafts = super().draft(anchors, at, count)
+            self.drafted |= {tuple(row) for row in np.column_stack([anchors, at, drafts]).tolist()}
+            return drafts
+
+    def write(slots: int) -> set[tuple[int, ...]]:
+        drafter = Recording(shape, tensors, target, slots, tiny_engine.positions_for(target))
+        drafter.drafted = set()
+        engine = tiny_engine.Engine(target, drafter, 4, max_num_seqs=slots)
+        requests = [tiny_engine.Request(prompt, 4 + 3 * i, ignore_eos=True) for i, prompt in enumerate(prompts)]
+        for request in requests:
+            engine.submit(request)
+        while not all(request.done.is_set() for request in requests):
+            assert engine._take_in()
+            engine._pass()
+        return drafter.drafted
+
+    together, one_by_one = write(4), write(1)
+    assert len(one_by_one) > 30
+    assert together == one_by_one
 
 
 def test_texts_end_at_the_end_of_text_token_unless_told_otherwise() -> None:
