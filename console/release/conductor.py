@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from typing import Any
 
 from backends.errors import CouldNotAsk, NeedsOperator
@@ -223,7 +222,7 @@ class Conductor:
                 await steps.reconcile(self, name)
             case Watch(name):
                 self.live.wait("cluster", f"results of {name}", self.now())
-                await watch_attempt(self.release, self.writer, self.connection, self.monitor, name)
+                await watch_attempt(self.release, self.writer, self.connection, name)
             case Judge(name, gates):
                 steps.judge(self, name, gates)
             case DecideTriage(stage, task, name, gate):
@@ -283,10 +282,3 @@ class Conductor:
             effects.replace(path, report, "report")
         assert state.verdict is not None
         return EXIT_STATUS[state.verdict]
-
-
-def utc_clock() -> datetime:
-    """The wall clock, UTC."""
-    from datetime import UTC
-
-    return datetime.now(UTC)

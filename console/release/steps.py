@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from console.release import cluster_setup, expectations, freezing, judging, proposing, queue, submission, target
@@ -281,8 +280,3 @@ def _judge_freeze(conductor: Conductor, data: bytes, name: str, expected: dict[s
     judging.keep_bytes(writer.run_dir, f"results/{name}/{digest[:16]}.json", data)
     stage = writer.state.current.name
     return judging.judge(writer, stage, "freeze", name, {"freeze": data or None}, expected)
-
-
-def since(stamp: str) -> datetime:
-    """A time as it is written in the log, as a datetime."""
-    return datetime.fromisoformat(stamp)

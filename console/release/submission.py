@@ -7,7 +7,6 @@ leads to questions, never to a second submission.
 
 from __future__ import annotations
 
-import asyncio
 from datetime import datetime
 
 from backends.slurm.model import Accepted, NotSubmitted, Refused, SubmitOutcome, SubmitRequest, Unknown, Upload
@@ -170,4 +169,3 @@ def _questions(outcome: Unknown) -> str:
 async def pause(writer: RunWriter, round_number: int) -> None:
     """Wait before the next round of questions: longer each time, and no longer than until something happens."""
     await writer.changed(timeout=min(60.0, RECONCILE_SECONDS * 2**round_number))
-    await asyncio.sleep(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from importlib import resources
 
 from backends.hosts.base import Host
@@ -55,8 +54,3 @@ async def check(host: Host, python: str, path: str, timeout: float = 600.0) -> b
 def payload(name: str) -> bytes:
     """The bytes of one of our programs for the cluster."""
     return resources.files("backends.payloads").joinpath(name).read_bytes()
-
-
-def new_name(prefix: str) -> str:
-    """A name that was not used before, for an output file on the cluster."""
-    return f"{prefix}-{secrets.token_hex(4)}"

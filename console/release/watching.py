@@ -29,7 +29,6 @@ class Monitor:
         self._writer = writer
         self._connection = connection
         self._live = live
-        self._looked = asyncio.Event()
 
     async def run(self) -> None:
         """Look until cancelled; a look that got no answer changes nothing and is shown."""
@@ -40,9 +39,6 @@ class Monitor:
                     self._take(open_jobs, await self._look(open_jobs))
                 except CouldNotAsk as error:
                     self._live.problems = (str(error),)
-                self._looked.set()
-                self._looked = asyncio.Event()
-            # Between two looks anything new (a job just submitted) brings the next look forward, never a busy loop.
             await asyncio.sleep(self._release.cluster.poll_seconds)
 
     async def _look(self, attempts: list[Attempt]) -> QueueReading:
@@ -80,18 +76,8 @@ class Monitor:
             ended=ended,
         )
 
-    async def look(self, timeout: float) -> None:
-        """Return after the next look at the queue, at the latest after the timeout (seconds)."""
-        try:
-            async with asyncio.timeout(timeout):
-                await self._looked.wait()
-        except TimeoutError:
-            pass
 
-
-async def watch_attempt(
-    release: Release, writer: RunWriter, connection: Connection, monitor: Monitor, name: str
-) -> None:
+async def watch_attempt(release: Release, writer: RunWriter, connection: Connection, name: str) -> None:
     """Wait until all result files of an attempt were read, or until its job ended without them.
 
     A job state never decides anything here but when to stop waiting.
@@ -105,7 +91,7 @@ async def watch_attempt(
     for path in paths.values():
         connection.watcher.register(path)
     try:
-        missing = await _collect(release, writer, connection, monitor, name, paths)
+        missing = await _collect(release, writer, connection, name, paths)
     finally:
         for path in paths.values():
             connection.watcher.unregister(path)
@@ -128,7 +114,6 @@ async def _collect(
     release: Release,
     writer: RunWriter,
     connection: Connection,
-    monitor: Monitor,
     name: str,
     paths: Mapping[str, str],
 ) -> set[str]:
