@@ -72,7 +72,7 @@ def _headless(args: argparse.Namespace, open_run: OpenRun) -> int:
 
     printer = PlainPrinter(sys.stdout)
     opened = open_run(printer.entry)
-    print(f"Run folder: {opened.writer.run_dir}", flush=True)
+    printer.begin(opened.writer.state, opened.writer.run_dir)
     return asyncio.run(_until_signal(_conduct(opened, args.wait), opened))
 
 
