@@ -114,6 +114,11 @@ class Slurm:
             asked = Asked("receipt", outcome.said, True)
         elif state == "running":
             return Unknown("sbatch is still running on the login node", (Asked("process", "alive", True),))
+        elif state == "elsewhere":
+            # Login nodes behind one name: from here nobody can see whether sbatch still runs over there, so
+            # absence is never concluded, only presence.
+            other = answer.get("host", b"").decode("utf-8", "replace")
+            asked = Asked("process", f"could not ask: sbatch was started on login node {other}", False)
         elif state == "silent":
             asked = Asked("receipt", "none: the login node stopped while sbatch ran", True)
         else:

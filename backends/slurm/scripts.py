@@ -87,8 +87,8 @@ ln -s fenced "$2/go" 2>/dev/null
 if [ "$(readlink "$2/go")" = fenced ]; then say state 'fenced go'; exit 0; fi
 if [ -d "$2/receipt" ]; then receipt "$2/receipt"; exit 0; fi
 read -r process host < "$2/process" 2>/dev/null
-if [ "$host" = "$(hostname)" ] && ! kill -0 "$process" 2>/dev/null; then say state silent; exit 0; fi
-[ "$host" = "$(hostname)" ] && say state running || say state silent
+if [ "$host" != "$(hostname)" ]; then say state elsewhere; say host "$host"; exit 0; fi
+kill -0 "$process" 2>/dev/null && say state running || say state silent
 """
 
 QUEUE_BY_NAME = (

@@ -120,6 +120,22 @@ async def test_while_sbatch_runs_nothing_is_concluded_and_its_death_leaves_the_s
     assert await slurm.reconcile(request, submitted_at=0, settle_seconds=0) == Accepted("41")
 
 
+async def test_what_another_login_node_started_is_found_but_never_concluded_absent(lab: Lab) -> None:
+    lab.how("timeout")
+    slurm, request = Slurm(lab.host), lab.request()
+    await slurm.submit(request)
+    claim = Path(request.claim_dir)
+    (claim / "receipt").rename(claim / "receipt.tmp")
+    (claim / "process").write_text("1 another-login-node")
+    accepted = (lab.folder / "accepted").read_text()
+    (lab.folder / "accepted").write_text("")
+    outcome = await slurm.reconcile(request, submitted_at=0, settle_seconds=0)
+    assert isinstance(outcome, Unknown)
+    assert "another-login-node" in outcome.asked[0].answer
+    (lab.folder / "accepted").write_text(accepted)
+    assert await slurm.reconcile(request, submitted_at=0, settle_seconds=0) == Accepted("41")
+
+
 async def test_a_source_that_is_down_never_proves_absence(lab: Lab) -> None:
     lab.how("timeout")
     slurm, request = Slurm(lab.host), lab.request()
