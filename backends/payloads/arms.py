@@ -147,7 +147,7 @@ class Arm:
         for level in (1, max(self._plan.concurrency)):
             answers = self._send(server, some, level)
             if answers.first_error:
-                server.check_alive()
+                server.check_alive_after_failure()
             if not answers.good:
                 raise Stop("generation_failed", f"warming up: {answers.first_error}")
 
@@ -155,7 +155,7 @@ class Arm:
         before = self._read(server)
         answers = self._send(server, asked, point.concurrency)
         if answers.first_error:
-            server.check_alive()
+            server.check_alive_after_failure()
         if not answers.good:
             raise Stop("generation_failed", f"at concurrency {point.concurrency}: {answers.first_error}")
         after = self._read(server)

@@ -26,6 +26,7 @@ else:
 
 HOST = "127.0.0.1"
 _POLL = 0.1
+_DYING_S = 5.0
 _UNSUPPORTED = re.compile(r"[Mm]odel architectures? .{0,200}? (?:is|are) not supported|[Uu]nsupported architecture")
 
 _SETTINGS = {
@@ -155,6 +156,24 @@ class Server:
             raise Stop("port_in_use", f"the server ended (exit status {status}), and somebody else has port {port}")
         raise Stop("server_died", f"the server ended with exit status {status}: {_last_line(said)}")
 
+    def check_alive_after_failure(self) -> None:
+        """Make sure that it still runs after a request failed.
+
+        A server that dies closes its connections before it has ended, so one that is not healthy either gets a
+        moment to do so. One that answers costs nothing.
+
+        Raises:
+            Stop: When it ended.
+        """
+        endpoint = self.endpoint(timeout=1.0)
+        begun = time.monotonic()
+        while self._process is not None and self._process.exit_status() is None and not endpoint.healthy():
+            if time.monotonic() - begun > _DYING_S:
+                break
+            time.sleep(_POLL)
+        endpoint.close()
+        self.check_alive()
+
     def endpoint(self, timeout: float = 600.0) -> Endpoint:
         """A new connection to it; `timeout` is for one answer, in seconds."""
         return Endpoint(self.base_url, timeout)
@@ -229,10 +248,10 @@ def identify(server: Server, wanted: Wanted) -> Identity:
             raise Stop("model_mismatch", f"served is {', '.join(sorted(served)) or 'nothing'}, not {wanted.model}")
         counters = endpoint.counters()
     except NoAnswer as error:
-        server.check_alive()
+        server.check_alive_after_failure()
         raise Stop("model_mismatch", str(error)) from None
     except Unreadable as error:
-        server.check_alive()
+        server.check_alive_after_failure()
         raise Stop("metrics_unreadable", str(error)) from None
     info, version = endpoint.server_info(), endpoint.version()
     endpoint.close()

@@ -77,7 +77,7 @@ def measure(args: argparse.Namespace, body: Dict[str, Any], questions: List[Ques
         body["outputs"] = [output(question, c) for question, c in zip(questions, answers.completions)]
         body["prompts_passed"] = len(answers.good)
         if len(answers.good) < len(questions):
-            server.check_alive()
+            server.check_alive_after_failure()
             failed = len(questions) - len(answers.good)
             raise Stop("generation_failed", f"{failed} of {len(questions)} prompts failed: {answers.first_error}")
         count(body, read(server).since(before))
