@@ -44,6 +44,12 @@ class Command:
 
 COMMANDS = (
     Command(
+        "demo",
+        "a whole release in about a minute, on an embedded cluster on this machine",
+        ("gonogo demo", "gonogo demo --fail server", "gonogo demo --headless --approve-submissions none"),
+        "demo",
+    ),
+    Command(
         "run",
         "start a release",
         ("gonogo run release.yaml", "gonogo run release.yaml --headless --wait 3600"),
@@ -107,6 +113,7 @@ _EXPECTED = (
     ("console.release.job", "JobError", BAD_INPUT),
     ("console.release.errors", "InputError", BAD_INPUT),
     ("backends.errors", "BackendError", SYSTEMIC),
+    ("backends.sandbox.lifecycle", "SandboxError", SYSTEMIC),
 )
 _NO_FAULT_OF_OURS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO})
 
