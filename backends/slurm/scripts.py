@@ -1,7 +1,7 @@
 """The shell scripts that run on a login node, and how a submission is packed for one of them.
 
 Answers are `key length` lines, each followed by that many bytes, so no content can be taken for a key. Every
-script clears the environment variables that would change what Slurm's commands take or print.
+script clears the environment variables that would change what Slurm's commands, tar or grep take or print.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from backends.quoting import quote
 from backends.slurm.model import SubmitRequest
 
 _PRELUDE = """
-for name in $(env | grep -oE '^(SBATCH|SQUEUE|SACCT|SINFO)_[A-Za-z0-9_]+') SLURM_TIME_FORMAT SLURM_CLUSTERS; do
-  unset "$name"
-done
+unset GREP_OPTIONS TAR_OPTIONS CDPATH POSIXLY_CORRECT SLURM_TIME_FORMAT SLURM_CLUSTERS
+for name in $(env | grep -oE '^(SBATCH|SQUEUE|SACCT|SINFO|SCANCEL)_[A-Za-z0-9_]+'); do unset "$name"; done
 [ -n "$1" ] && PATH="$1:$PATH"
 export LC_ALL=C TZ=UTC PATH
 say() { printf '%s %s\\n' "$1" "${#2}"; printf '%s\\n' "$2"; }
@@ -44,7 +43,7 @@ fi
 printf '%s' {quote(request.digest)} > "$claim/digest"
 fail() {{ say state 'not stored'; say said "$1"; ln -s fenced "$claim/go" 2>/dev/null; exit 0; }}
 mkdir -p "$job" && cd "$job" || fail "cannot create $job"
-tar -xf - || fail "the files did not arrive whole"
+tar -xf - >/dev/null || fail "the files did not arrive whole"
 mv .submit.sh "$claim/submit.sh" || fail "the script did not arrive"
 sha256sum -c --quiet <<'SUMS' >/dev/null 2>&1 || fail "the files that arrived are not the files that were sent"
 {sums}SUMS

@@ -197,11 +197,11 @@ _VARIABLES = {
     "SQUEUE_STATES": "FAILED",
     "SACCT_FORMAT": "jobid",
     "SINFO_FORMAT": "%N",
+    "SCANCEL_STATE": "SUSPENDED",
     "SLURM_TIME_FORMAT": "relative",
     "CDPATH": ".:/",
     "TAR_OPTIONS": "--verbose",
     "GREP_OPTIONS": "-v",
-    "GREP_COLORS": "mt=1",
     "POSIXLY_CORRECT": "1",
     "LC_ALL": "de_DE.UTF-8",
 }
