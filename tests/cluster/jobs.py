@@ -40,7 +40,7 @@ async def reached(cluster: Cluster, account: Account, **changes: Any) -> AsyncIt
         await host.close()
 
 
-def make_job(cluster: Cluster, account: Account, body: str = "true\n", **changes: Any) -> ExactJob:
+def make_job(cluster: Cluster, account: Account, body: str = "true\n", /, **changes: Any) -> ExactJob:
     """An exact job for the cluster. `changes` are fields of it."""
     token = secrets.token_hex(8)
     root = f"{cluster.layout.home(account)}/work"
@@ -76,7 +76,7 @@ def make_job(cluster: Cluster, account: Account, body: str = "true\n", **changes
     return ExactJob(**{**fields, **changes})
 
 
-def make_request(cluster: Cluster, account: Account, body: str = "true\n", **changes: Any) -> SubmitRequest:
+def make_request(cluster: Cluster, account: Account, body: str = "true\n", /, **changes: Any) -> SubmitRequest:
     """What is submitted of such a job."""
     return to_request(make_job(cluster, account, body, **changes), {"tool.py": TOOL})
 
