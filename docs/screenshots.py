@@ -1,0 +1,235 @@
+"""Makes the pictures in docs/images from the running console: `make screenshots`.
+
+Without arguments a release of the demo is started, its jobs are approved up to the smoke test, and the pictures show
+the run while that job waits for the operator. Another run folder can be named instead. The pictures hold no path,
+account or host of the machine they are made on: a run of the demo is retold with other names (`retelling`), and a
+picture in which something of this machine is found all the same is not written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import getpass
+import html
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from retelling import Names, retell
+from textual.pilot import Pilot
+
+from console.app import GonogoApp
+from console.release import folder, queue
+from console.screens.approval import Approval
+from console.session import Clock, Session, open_session
+
+ROOT = Path(__file__).resolve().parent.parent
+IMAGES = ROOT / "docs" / "images"
+SIZE = (120, 36)
+RUN_NAME = "tiny-dflash2"
+WAITS = "004-smoke-1"
+"""The job of the demo that waits in the pictures: by then there is something to see."""
+
+DEMO_SECONDS = 300.0
+DRAW_SECONDS = 30.0
+SHOWN_AFTER = timedelta(seconds=2)
+"""So long after the conductor's last word the pictures are made, by the clock that they show."""
+
+
+class PictureError(Exception):
+    """No pictures can be made. One line: why, and what to do."""
+
+
+@contextmanager
+def demo_run(place: Path) -> Iterator[Path]:
+    """A release of the demo, conducted for as long as this lasts, with one job waiting for the operator."""
+    from backends.sandbox import lifecycle
+
+    run_dir = place / RUN_NAME
+    command = [sys.executable, "-m", "console", "demo", "--headless", "--run-dir", str(run_dir)]
+    with open(place / "demo.out", "w+b") as output:
+        demo = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        try:
+            _approve_until(run_dir, WAITS, demo, place / "demo.out")
+            yield run_dir
+        finally:
+            demo.send_signal(signal.SIGINT)
+            demo.wait()
+            lifecycle.stop(run_dir.with_name(f"{RUN_NAME}.cluster"))
+
+
+def _approve_until(run_dir: Path, last: str, demo: subprocess.Popen[bytes], output: Path) -> None:
+    deadline = time.monotonic() + DEMO_SECONDS
+    while time.monotonic() < deadline:
+        if demo.poll() is not None:
+            raise PictureError(f"the demo ended before {last} was proposed: {output.read_text()[-500:]}")
+        live = folder.read_live(run_dir)
+        if last in str(live.get("waiting")):
+            return
+        for name in queue.ids(run_dir):
+            proposal = queue.load(run_dir, name)
+            if name != last and queue.decision_of(proposal) is None:
+                _approve(run_dir, proposal)
+        time.sleep(0.2)
+    raise PictureError(f"the demo did not propose {last} within {DEMO_SECONDS:.0f} s")
+
+
+def _approve(run_dir: Path, proposal: queue.Proposal) -> None:
+    stamp = f"{datetime.now().astimezone():%Y-%m-%dT%H:%M:%S%z}"
+    operator = folder.account()
+    queue.decide(
+        run_dir, queue.Decision(proposal.id, proposal.digest, queue.APPROVED, operator, "", stamp, "make screenshots")
+    )
+
+
+def demo_names(run_dir: Path) -> Names:
+    """Other names for what a run of the demo knows of this machine."""
+    cluster = run_dir.with_name(f"{run_dir.name}.cluster")
+    account = folder.account()
+    parts = {
+        f"{cluster}/home": "/home/operator",
+        str(cluster): "/home/operator/.cluster",
+        str(run_dir.parent): "/home/operator",
+        sys.executable: "/usr/bin/python3",
+        f"operator:{account}": "operator:alice",
+    }
+    return Names(parts, {account: "alice", socket.gethostname(): "login"})
+
+
+def traces() -> list[str]:
+    """Texts by which a picture would show something of this machine."""
+    found = {str(Path.home()), str(ROOT), sys.prefix, tempfile.gettempdir(), f"operator:{getpass.getuser()}"}
+    return sorted(text for text in found if len(text) > 1)
+
+
+def refuse_traces(svg: str, name: str) -> None:
+    """Refuse a picture that shows something of this machine.
+
+    Raises:
+        PictureError: Naming the picture and what is in it.
+    """
+    rows = re.findall(r"<text [^>]*>([^<]*)</text>", svg)
+    text = html.unescape("".join(rows)).replace("\xa0", " ")
+    for trace in traces():
+        # A path may go on in the next row, behind the mark for that.
+        if trace in text or trace in re.sub(r" *↪ *", "", text):
+            raise PictureError(f"{name}: {trace} of this machine is in the picture; it was not written")
+
+
+async def _until(pilot: Pilot[int], condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + DRAW_SECONDS
+    while not condition():
+        if time.monotonic() > deadline:
+            raise PictureError(f"waited in vain for {DRAW_SECONDS:.0f} s: {what}")
+        await pilot.pause(0.02)
+
+
+async def _still(pilot: Pilot[int]) -> str:
+    """The screen once nothing on it changes any more."""
+    pilot.app.clear_notifications()
+    before, now = "", pilot.app.export_screenshot()
+    while before != now:
+        await pilot.pause(0.1)
+        before, now = now, pilot.app.export_screenshot()
+    return now
+
+
+async def _board(pilot: Pilot[int]) -> None:
+    """The board as it opens."""
+
+
+async def _log(pilot: Pilot[int]) -> None:
+    await pilot.press("4")
+
+
+async def _approval(pilot: Pilot[int]) -> None:
+    await pilot.press("w", "enter")
+    await _until(pilot, lambda: isinstance(pilot.app.screen, Approval), "the approval screen is open")
+    screen = pilot.app.screen
+    assert isinstance(screen, Approval)
+    await _until(pilot, lambda: screen.guard.shown_s >= 0, "the job is on the screen")
+
+
+PICTURES: dict[str, Callable[[Pilot[int]], Awaitable[None]]] = {"board": _board, "approval": _approval, "log": _log}
+
+
+async def picture(session: Session, act: Callable[[Pilot[int]], Awaitable[None]]) -> str:
+    """One screen of the console on a run, as SVG."""
+    app = GonogoApp(session)
+    app.animation_level = "none"
+    async with app.run_test(size=SIZE) as pilot:
+        await _until(pilot, lambda: session.snapshot.log.read and not session.snapshot.log.more, "the log is read")
+        await _until(pilot, lambda: app.screen.query("TooSmall"), "the board is complete")
+        await act(pilot)
+        return await _still(pilot)
+
+
+def make_pictures(run_dir: Path) -> dict[str, str]:
+    """The pictures of a run, by name. Where no job waits, there is none of an approval."""
+    live = folder.read_live(run_dir)
+    state = folder.read_state(run_dir)
+    stamp = live.get("at") or (state.updated_at if state is not None else "")
+    now = datetime.fromisoformat(stamp) + SHOWN_AFTER if stamp else datetime.now().astimezone()
+    # A run that is not over is conducted in the pictures, as it was when its conductor last spoke.
+    over = state is not None and state.verdict is not None
+    conductor = None if over else folder.Lock(run_dir, "conductor")
+    found = {}
+    for name, act in PICTURES.items():
+        session = open_session(run_dir, clock=Clock(now=lambda: now))
+        try:
+            if name == "approval" and not session.poll().waiting:
+                continue
+            found[name] = asyncio.run(picture(session, act))
+        finally:
+            session.close()
+        refuse_traces(found[name], name)
+    if conductor is not None:
+        conductor.close()
+    return found
+
+
+def main() -> int:
+    """Make the pictures."""
+    parser = argparse.ArgumentParser(prog="docs/screenshots.py", description=__doc__)
+    parser.add_argument("--run-dir", type=Path, metavar="DIR", help="this run instead of a new run of the demo")
+    parser.add_argument("--into", type=Path, metavar="DIR", default=IMAGES, help="folder for the pictures")
+    args = parser.parse_args()
+    try:
+        with tempfile.TemporaryDirectory() as place:
+            retold = _retold(args.run_dir, Path(place))
+            found = make_pictures(retold)
+    except (PictureError, folder.FolderError, queue.QueueError) as error:
+        sys.stderr.write(f"{parser.prog}: {error}\n")
+        return 1
+    args.into.mkdir(parents=True, exist_ok=True)
+    for name, svg in found.items():
+        (args.into / f"{name}.svg").write_text(svg + "\n", encoding="utf-8")
+        sys.stdout.write(f"{args.into / name}.svg\n")
+    return 0
+
+
+def _retold(run_dir: Path | None, place: Path) -> Path:
+    """The run to show: a given one, or a run of the demo, either with other names."""
+    if run_dir is None:
+        with demo_run(place) as made:
+            return _retell(made, place)
+    return _retell(run_dir.absolute(), place)
+
+
+def _retell(run_dir: Path, place: Path) -> Path:
+    retold = place / "retold" / run_dir.name
+    retell(run_dir, retold, demo_names(run_dir))
+    return retold
+
+
+if __name__ == "__main__":
+    sys.exit(main())
