@@ -4,15 +4,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: test check format clean
+.PHONY: demo test kills check format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[demo,dev]'
 	touch $(STAMP)
 
+demo: $(STAMP)          ## A whole release on this machine, with you approving each job
+	$(BIN)/gonogo demo $(DEMO)
+
 test: $(STAMP)          ## The test suite
 	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+kills: $(STAMP)         ## Kill releases at 50 enumerated points, twice in a row, and at random moments
+	$(BIN)/python -m tests.kills $(KILLS)
 
 check: $(STAMP)         ## Lint, format, types, import contract
 	$(BIN)/ruff check .

@@ -40,7 +40,7 @@ from console.release.ports import Connection
 from console.release.proposing import Release, make_plan
 from console.release.report import render_report
 from console.release.serving import serve_requests
-from console.release.state import ReleaseVerdict
+from console.release.state import ReleaseVerdict, StageStatus
 from console.release.watching import Monitor, watch_attempt
 from console.release.writer import RunWriter
 
@@ -250,7 +250,11 @@ class Conductor:
             await self.writer.changed(timeout=left)
 
     def _close(self, step: Close) -> None:
-        if step.failed_stage:
+        """Log the end of the stage and the verdict; a process that died between the two left only the first."""
+        ended = (StageStatus.PASSED, StageStatus.FAILED)
+        if self.writer.state.stage(step.failed_stage or "closeout").status in ended:
+            pass
+        elif step.failed_stage:
             self.writer.record(
                 "stage_failed",
                 f"Stage {step.failed_stage} failed: {step.detail}",

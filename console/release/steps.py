@@ -101,16 +101,19 @@ def propose(conductor: Conductor, task: PlannedTask, number: int, change: str) -
 
 
 async def await_decision(conductor: Conductor, name: str) -> None:
-    """Wait until somebody decided, and log the decision with what its receipt says."""
-    writer = conductor.writer
+    """Wait until somebody decided, and log the decision with what its receipt says.
+
+    A proposal that is not what was proposed any more is invalidated at once: nobody could approve it.
+    """
     current = attempt(conductor, name)
-    proposal = queue.load(writer.run_dir, name)
-    if conductor.approve == "none":
-        _approve_by_policy(conductor, proposal, current)
-    decision = await _decision(conductor, proposal)
+    try:
+        decision = await _decision(conductor, current)
+    except queue.QueueError as error:
+        _record_decision(conductor, current, "invalidated", "conductor", str(error), None)
+        return
     if decision is None:
         return
-    if decision.digest != current.digest or proposal.digest != current.digest:
+    if decision.digest != current.digest:
         reason = f"the decision is on digest {decision.digest}, proposed was {current.digest}"
         _record_decision(conductor, current, "invalidated", "conductor", reason, decision)
         return
@@ -126,21 +129,40 @@ def _approve_by_policy(conductor: Conductor, proposal: queue.Proposal, current: 
         queue.decide(conductor.writer.run_dir, decision)
     except queue.AlreadyDecided:
         return
-    except queue.QueueError as error:
-        _record_decision(conductor, current, "invalidated", "conductor", str(error), None)
 
 
-async def _decision(conductor: Conductor, proposal: queue.Proposal) -> queue.Decision | None:
-    """The decision once there is one; None when the log moved on in another way meanwhile."""
+def _as_proposed(conductor: Conductor, current: Attempt) -> queue.Proposal:
+    """The proposal as it lies there now.
+
+    Raises:
+        queue.QueueError: When it is gone, or is not what was proposed.
+    """
+    proposal = queue.load(conductor.writer.run_dir, current.id)
+    if proposal.digest != current.digest:
+        raise queue.QueueError(
+            f"job.json was changed after the proposal: it has digest {proposal.digest}, proposed was {current.digest}"
+        )
+    return proposal
+
+
+async def _decision(conductor: Conductor, proposed: Attempt) -> queue.Decision | None:
+    """The decision once there is one; None when the log moved on in another way meanwhile.
+
+    Raises:
+        queue.QueueError: When there is nothing left to decide on: it is gone, or is not what was proposed.
+    """
     from console.release.conductor import WAITING, Stop
 
     writer, live = conductor.writer, conductor.live
     start = conductor.monotonic()
     complaint = ""
+    if conductor.approve == "none":
+        _approve_by_policy(conductor, _as_proposed(conductor, proposed), proposed)
     while True:
-        current = writer.state.attempt(proposal.id)
+        current = writer.state.attempt(proposed.id)
         if current is None or current.outcome != "proposed":
             return None
+        proposal = _as_proposed(conductor, proposed)
         try:
             decision = queue.decision_of(proposal)
             if decision is not None:

@@ -68,8 +68,8 @@ def to_request(job: ExactJob, uploads: dict[str, bytes]) -> SubmitRequest:
 
 async def submit(writer: RunWriter, slurm: Scheduler, attempt: Attempt) -> None:
     """Submit an approved job: check, use the OK up, log the intent, ask the cluster, log the answer."""
-    proposal = queue.load(writer.run_dir, attempt.id)
     try:
+        proposal = queue.load(writer.run_dir, attempt.id)
         job = check_approved(attempt, proposal, _decision(proposal))
         if queue.is_used(proposal):
             raise Invalid("this OK was used before")

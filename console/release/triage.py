@@ -49,9 +49,9 @@ RULES: Mapping[FailureClass, Rule] = {
     FailureClass.ACCEPTANCE_REGRESSION: Rule(0, _INFEASIBLE, "the target accepts too few drafted tokens"),
     FailureClass.ACCURACY_REGRESSION: Rule(0, _INFEASIBLE, "accuracy with the drafter is under its bar"),
     FailureClass.CORRECTNESS_MISMATCH: Rule(0, _INFEASIBLE, "outputs with the drafter differ from those without"),
-    FailureClass.MEASUREMENT_INVALID: Rule(1, _ANOMALOUS, "the measurement is not valid; it is measured once more"),
+    FailureClass.MEASUREMENT_INVALID: Rule(1, _ANOMALOUS, "the measurement is not valid"),
     FailureClass.FREEZE_FAILED: Rule(0, _ANOMALOUS, "the drafter could not be frozen as it was checked"),
-    FailureClass.RESULT_MISSING: Rule(1, _ANOMALOUS, "the job ended without a readable result; it is tried once more"),
+    FailureClass.RESULT_MISSING: Rule(1, _ANOMALOUS, "the job ended without a readable result"),
     FailureClass.UNKNOWN: Rule(0, _ANOMALOUS, "nobody can say what went wrong"),
     FailureClass.SYSTEMIC: Rule(0, None, "the cluster or the credentials are down"),
 }
