@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shlex
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -61,10 +62,28 @@ def conduct(args: argparse.Namespace, run_dir: Path | None, open_run: OpenRun) -
         return _headless(args, open_run)
     from console.app import run_console
 
-    if run_dir is not None:
-        return run_console(run_dir, start_conductor=lambda: _conduct(open_run(None), None))
-    opened = open_run(None)
-    return run_console(opened.writer.run_dir, start_conductor=lambda: _conduct(opened, None))
+    if run_dir is None:
+        opened = open_run(None)
+        run_dir = opened.writer.run_dir
+        status = run_console(run_dir, start_conductor=lambda: _conduct(opened, None))
+    else:
+        status = run_console(run_dir, start_conductor=lambda: _conduct(open_run(None), None))
+    _say_where_it_stands(run_dir)
+    return status
+
+
+def _say_where_it_stands(run_dir: Path) -> None:
+    """After the screen is gone: the verdict and the report, or how to go on."""
+    from console.release.folder import FolderError, read_state
+
+    try:
+        state = read_state(run_dir)
+    except FolderError:
+        return
+    if state is not None and state.verdict is not None:
+        print(f"{state.verdict}: gonogo report {shlex.quote(str(run_dir))}")
+    elif state is not None:
+        print(f"Go on with: gonogo resume {shlex.quote(str(run_dir))}")
 
 
 def _headless(args: argparse.Namespace, open_run: OpenRun) -> int:
