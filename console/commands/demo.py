@@ -76,6 +76,7 @@ def prepare_cluster(place: Path) -> Path:
             "hf_local": str(info.home / "hf_local"),
             "python": sys.executable,
             "poll_seconds": 0.5,
+            "watch_seconds": 0.3,
             "settle_seconds": 5,
             "result_grace_seconds": 1,
             "wake": [sys.executable, "-m", "backends.sandbox", "ensure", str(place)],

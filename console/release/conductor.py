@@ -137,6 +137,8 @@ class Conductor:
         now = self.monotonic()
         self.live.files = [
             {
+                "id": self.live.watched.get(reading.path, ("", ""))[0],
+                "kind": self.live.watched.get(reading.path, ("", ""))[1],
                 "path": reading.path,
                 "presence": str(reading.presence),
                 "size": reading.stat.size if reading.stat is not None else None,
@@ -222,7 +224,7 @@ class Conductor:
                 await steps.reconcile(self, name)
             case Watch(name):
                 self.live.wait("cluster", f"results of {name}", self.now())
-                await watch_attempt(self.release, self.writer, self.connection, name)
+                await watch_attempt(self.release, self.writer, self.connection, self.live, name)
             case Judge(name, gates):
                 steps.judge(self, name, gates)
             case DecideTriage(stage, task, name, gate):

@@ -23,7 +23,11 @@ HANGING_SECONDS = 60
 
 @dataclass(slots=True)
 class Live:
-    """The conductor's own knowledge of this second; plain and mutable, since nothing is decided from it."""
+    """The conductor's own knowledge of this second; plain and mutable, since nothing is decided from it.
+
+    Attributes:
+        watched: By path on the cluster, the attempt and the kind of a result file that is waited for.
+    """
 
     doing: str = ""
     waiting_for: str = ""
@@ -31,6 +35,7 @@ class Live:
     waiting_since: str = ""
     jobs: dict[str, JobStatus] = field(default_factory=dict)
     files: list[Mapping[str, Any]] = field(default_factory=list)
+    watched: dict[str, tuple[str, str]] = field(default_factory=dict)
     clock_offset_s: float | None = None
     problems: tuple[str, ...] = ()
 

@@ -77,7 +77,9 @@ class Monitor:
         )
 
 
-async def watch_attempt(release: Release, writer: RunWriter, connection: Connection, name: str) -> None:
+async def watch_attempt(
+    release: Release, writer: RunWriter, connection: Connection, live: Live, name: str
+) -> None:
     """Wait until all result files of an attempt were read, or until its job ended without them.
 
     A job state never decides anything here but when to stop waiting.
@@ -88,6 +90,7 @@ async def watch_attempt(release: Release, writer: RunWriter, connection: Connect
 
     job = queue.load(writer.run_dir, name).job()
     paths = {kind: f"{job.job_dir}/{path}" for kind, path in job.results}
+    live.watched = {path: (name, kind) for kind, path in paths.items()}
     for path in paths.values():
         connection.watcher.register(path)
     try:
