@@ -156,7 +156,8 @@ async def _approval(pilot: Pilot[int]) -> None:
     await _until(pilot, lambda: isinstance(pilot.app.screen, Approval), "the approval screen is open")
     screen = pilot.app.screen
     assert isinstance(screen, Approval)
-    await _until(pilot, lambda: screen.guard.shown_s >= 0, "the job is on the screen")
+    await _until(pilot, lambda: screen.guard.shown_s >= 1, "the job is on the screen for a moment")
+    screen.update_view()
 
 
 PICTURES: dict[str, Callable[[Pilot[int]], Awaitable[None]]] = {"board": _board, "approval": _approval, "log": _log}

@@ -18,7 +18,7 @@ class Shown(NamedTuple):
     Attributes:
         digest: SHA-256 of the bytes that it was made from; a decision names it.
         code: What must be typed.
-        banner: What it does, and whether its characters are what they look like.
+        banner: What it takes, whether its characters are what they look like, and what it does.
         paragraphs: The whole job.
         problem: Why it cannot be decided on whatever is typed; empty when it can.
     """
@@ -95,7 +95,8 @@ def _banner(job: ExactJob, odd: tuple[str, ...]) -> Line:
         f"{job.nodes} node{'s' if job.nodes > 1 else ''}, {job.gpus} GPUs, {job.time} = {job.gpu_hours:.2f} GPU hours"
     )
     ascii_ = "" if odd else " · plain ASCII"
-    return (*warning, foreign(job.summary, "strong"), Span(f"  {size}{ascii_}", "muted"))
+    # What it does stands in full below; what it takes and how it is written must not be cut here.
+    return (*warning, Span(f"{size}{ascii_}  "), foreign(job.summary, "strong"))
 
 
 def standing(run_dir: Path, proposal_id: str) -> Standing:

@@ -16,6 +16,7 @@ from console.release.state import Stage
 from console.safe_text import safe
 from console.screens.base import Area, bindings
 from console.snapshot import Snapshot
+from console.verbs import Verb, verb
 from console.widgets.board_rows import ATTEMPT, STAGE, pipeline, queue_rows
 from console.widgets.lines import Lines, Rows
 
@@ -77,6 +78,22 @@ class Board(Area):
         if stage.attempts:
             return stage.attempts[-1].id
         return stage.gates[-1].id if stage.gates else ""
+
+    def verbs(self) -> list[Verb]:
+        """Those of every screen, and opening: it is what there is to do with a job that waits."""
+        return [*super().verbs(), verb("choose")]
+
+    def problem(self, item: Verb) -> str:
+        """Why a verb cannot be used now."""
+        focused = self.focused
+        if item.id == "choose" and not (isinstance(focused, Lines) and focused.key):
+            return "put the cursor on a stage or a job"
+        return super().problem(item)
+
+    def do_choose(self) -> None:
+        """Open what is under the cursor."""
+        if isinstance(self.focused, Lines):
+            self.focused.action_move("choose")
 
     def take(self, snapshot: Snapshot, now: datetime) -> None:
         """Draw everything."""

@@ -19,6 +19,8 @@ from console.widgets.strips import Heading
 def feed_line(snapshot: Snapshot, now: datetime, what: str) -> Line:
     """Whether what is shown is live, or how old it is."""
     note = feed_note(snapshot, now)
+    if snapshot.run.verdict is not None:
+        return (Span(f"· the release is closed; {what} as they were in the end", "muted"),)
     if note:
         return (Span(f"? feed is dead: {note}; {what} as last heard", "unknown"),)
     return (Span("● live", "passed"), Span(f" {what} as the cluster says now", "muted"))

@@ -11,7 +11,7 @@ from console.snapshot import LiveJob, Snapshot
 from console.widgets.board_rows import Table
 from console.widgets.figures import NOTHING, age, between, digest, duration, size
 from console.widgets.ink import Column, Line, Paragraph, Span, foreign, heading, table_row
-from console.widgets.words import PRESENCE, Mark, attempt_mark
+from console.widgets.words import PRESENCE, Mark, attempt_mark, given
 
 _JOBS = (
     Column("", 1),
@@ -23,7 +23,7 @@ _JOBS = (
     Column("node", 14, least=100),
     Column("reason, or what it does", 0, least=100),
 )
-_JOBS_SHORT = (Column("", 1), Column("attempt", 0), Column("state", 11), Column("elapsed", 12, right=True))
+_JOBS_SHORT = (Column("", 1), Column("attempt", 0), Column("state", 11), Column("elapsed", 8, right=True))
 
 _FILES = (
     Column("", 1),
@@ -78,7 +78,7 @@ def _job_cells(snapshot: Snapshot, attempt: Attempt, now: datetime, columns: tup
     live = snapshot.live.job(attempt.id)
     elapsed = duration(elapsed_seconds(attempt, live, now))
     limit = duration(attempt.limit_s) if attempt.limit_s else NOTHING
-    reason = (live.reason if live is not None else "") or attempt.job_reason
+    reason = given((live.reason if live is not None else "") or attempt.job_reason)
     cells: dict[str, Span | Line] = {
         "": Span(mark.sign, mark.style),
         "attempt": foreign(attempt.id, "strong"),
@@ -114,8 +114,8 @@ def job_detail(snapshot: Snapshot, attempt: Attempt) -> list[Paragraph]:
         ("outcome", str(attempt.outcome)),
         ("said", attempt.said),
         ("why again", attempt.change),
-        ("Slurm says", f"{attempt.job_state} {attempt.job_reason}".strip()),
-        ("asked last", "" if live is None else f"{live.presence}: {live.state} {live.reason}".strip()),
+        ("Slurm says", f"{attempt.job_state} {given(attempt.job_reason)}".strip()),
+        ("asked last", "" if live is None else f"{live.presence}: {live.state} {given(live.reason)}".strip()),
         ("decided by", f"{attempt.decided_by} {attempt.decided_at}".strip()),
         ("proposed", f"{attempt.proposer} {attempt.proposed_at}"),
         ("submitted", attempt.submitted_at),

@@ -13,7 +13,7 @@ from console.widgets.figures import digest, time_of_day
 from console.widgets.ink import Column, Line, Paragraph, Span, foreign, heading, table_row
 from console.widgets.words import HUMAN_SIGN
 
-_WORDS_FROM = 110
+_WORDS_FROM = 130
 """From this width on the kind of an entry is written out."""
 
 _WHOLE = 20_000

@@ -5,6 +5,7 @@ Nothing here imports Textual.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -14,7 +15,7 @@ from console.safe_text import safe
 from console.snapshot import LiveJob, Snapshot
 from console.widgets.figures import NOTHING, between, digest, duration, measured, size, time_of_day
 from console.widgets.ink import Column, Line, Paragraph, Span, foreign, heading, table_row, widths
-from console.widgets.words import FAILED, PASSED, attempt_mark, stage_mark
+from console.widgets.words import FAILED, PASSED, attempt_mark, given, stage_mark
 
 _WIDE, _MIDDLE = 96, 60
 """From these widths on a check is one row; or its limit at least stands beside what was measured."""
@@ -117,7 +118,7 @@ def _job(attempt: Attempt, live: LiveJob | None, now: datetime) -> Line:
     else:
         elapsed = between(attempt.submitted_at, attempt.ended_at, now)
     line = [Span("job ", "muted"), foreign(attempt.job_id, "strong"), Span(" "), foreign(state or "submitted")]
-    if reason:
+    if given(reason):
         line += [Span(" ("), foreign(reason), Span(")")]
     if node:
         line += [Span(" on ", "muted"), foreign(node)]
@@ -221,6 +222,7 @@ def _facts(snapshot: Snapshot, stage: Stage) -> Iterator[Paragraph]:
     if stage.name == "closeout" and run.verdict is not None:
         yield _BLANK
         yield from _all_gates(snapshot)
+        yield from _measurements(snapshot)
 
 
 def _all_gates(snapshot: Snapshot) -> Iterator[Paragraph]:
@@ -228,5 +230,31 @@ def _all_gates(snapshot: Snapshot) -> Iterator[Paragraph]:
     for stage in snapshot.run.stages:
         for gate in stage.gates:
             mark, word = (PASSED, "GO") if gate.passed else (FAILED, "NO-GO")
-            line = (Span(f"{mark.sign} {word:<6}", mark.style), foreign(f"{gate.name:<13}"))
-            yield Paragraph((*line, foreign(f"{gate.id}: {gate.detail}", "muted")), (_INDENT,))
+            gutter = (_INDENT, Span(f"{mark.sign} {word:<6}", mark.style), foreign(f"{gate.name:<13}"))
+            yield Paragraph((foreign(f"{gate.id}: {gate.detail}", "muted"),), gutter)
+
+
+_POINT = re.compile(r"(.+)_c(\d{1,6})")
+"""Name of a number that was measured at one of several concurrencies."""
+
+
+def _measurements(snapshot: Snapshot) -> Iterator[Paragraph]:
+    """What the bench measured beside its checks, a row for each series: what the drafter is worth."""
+    series: dict[str, list[tuple[int, str]]] = {}
+    # Of a gate that was asked again, the last answer counts.
+    for gate in {gate.name: gate for gate in snapshot.run.stage("bench").gates}.values():
+        for name, value in gate.facts.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                found = _POINT.fullmatch(name)
+                key, at = (found[1], int(found[2])) if found else (name, 0)
+                series.setdefault(key, []).append((at, measured(value)))
+    if series:
+        yield _BLANK
+        yield _note("", Span("measured by the bench, C concurrent requests", "muted"))
+    column = min(24, max(map(len, series), default=0))
+    for name, points in series.items():
+        line: list[Span] = []
+        for at, value in sorted(points):
+            line += [Span(f"C={at} ", "muted")] if at else []
+            line += [foreign(f"{value:<10}", "strong"), Span(" ")]
+        yield Paragraph(tuple(line), (_INDENT, foreign(f"{name:<{column}}  ")))

@@ -108,6 +108,11 @@ def job_mark(job: LiveJob) -> Mark:
     return Mark("▸", job.state.lower() or "running", "running")
 
 
+def given(reason: str) -> str:
+    """Slurm's reason for a job's state; empty where it has none, for which Slurm writes "None"."""
+    return "" if reason == "None" else reason
+
+
 _LINKS: Mapping[str, Mark] = {
     "up": Mark("●", "up", "passed"),
     "connecting": Mark("◌", "connecting", "running"),

@@ -97,7 +97,7 @@ async def test_moving_shows_another_stage_in_the_same_moment(tmp_path: Path) -> 
         assert detail.count("GO    ") >= 6, "every station's answer"
         await driven.press("up", "up")
         assert "Stage · bench" in driven.screen_text
-        assert "speedup C=8 1.31" in " ".join(driven.text("#detail").split())
+        assert "speedup_c8 1.31" in " ".join(driven.text("#detail").split())
 
 
 async def test_enter_on_a_stage_goes_into_it_and_decides_nothing(tmp_path: Path) -> None:
@@ -246,3 +246,58 @@ async def test_no_color_means_no_colour_and_nothing_is_lost(tmp_path: Path, monk
         text = driven.screen_text
         for words in ("needs YOU", "✓", "passed", "◆", "✗ 004-smoke-1 gate failed", "▌"):
             assert words in text
+
+
+async def test_at_the_end_the_board_says_what_the_bench_measured_series_by_series(tmp_path: Path) -> None:
+    for size in ((80, 24), (120, 36)):
+        async with console(runs.ready(tmp_path / f"run-{size[0]}"), size) as driven:
+            detail = " ".join(driven.text("#detail").split())
+            assert "measured by the bench" in detail
+            assert "speedup C=1 1.62 C=8 1.31 C=32 0.97" in detail, size
+
+
+PANELS = ("Waiting for you", "Pipeline", "Jobs", "Result files", "Work log")
+"""The panels of the board that begin in its first column, from top to bottom."""
+
+
+@pytest.mark.parametrize("size", [(120, 36), (160, 50)])
+async def test_a_window_with_room_shows_the_limit_beside_what_was_measured(
+    tmp_path: Path, size: tuple[int, int]
+) -> None:
+    async with console(runs.failed(tmp_path / "run"), size) as driven:
+        rows = driven.screen_text.splitlines()
+        row = next(row for row in rows if "prompts_passed" in row)
+        assert row.index("prompts_passed") < row.index("= 8 count") < row.index("FAIL")
+        # Jobs and files stand below the pipeline, in the same column.
+        places = {title: next(y for y, row in enumerate(rows) if row.startswith(f"─{title}")) for title in PANELS}
+        assert list(places) == sorted(places, key=lambda title: places[title])
+
+
+async def test_slurms_none_is_no_reason(tmp_path: Path) -> None:
+    run = runs.running(tmp_path / "run")
+    job = {**run.live["jobs"][0], "reason": "None"}
+    run.say(jobs=[job])
+    async with console(run, (160, 50)) as driven:
+        assert "job 1003 RUNNING on node01" in driven.text("#detail")
+        await driven.press("2")
+        assert "Train and export the tiny drafter" in driven.text("#rows")
+        run.say(jobs=[{**job, "reason": "Priority"}])
+        await driven.read_again()
+        assert "Priority" in driven.text("#rows")
+
+
+async def test_the_key_bar_says_how_a_waiting_job_is_opened_and_a_click_on_it_does_the_same(tmp_path: Path) -> None:
+    async with console(runs.waiting(tmp_path / "run"), (80, 24)) as driven:
+        await driven.press("w")
+        bar = driven.screen_text.splitlines()[-1]
+        assert "enter open" in bar
+        await driven.pilot.click("Keybar", offset=(bar.index("enter open"), 0))
+        await driven.until(lambda: isinstance(driven.app.screen, Approval), "the approval screen")
+
+
+async def test_the_tables_of_a_closed_release_do_not_call_themselves_live(tmp_path: Path) -> None:
+    async with console(runs.ready(tmp_path / "run"), (120, 36)) as driven:
+        for key in ("2", "3"):
+            await driven.press(key)
+            await driven.until(lambda: "the release is closed" in driven.screen_text, "it says so")
+            assert "● live" not in driven.screen_text
