@@ -22,6 +22,7 @@ from backends.slurm.model import (
     Unknown,
 )
 from backends.slurm.parsing import (
+    carries,
     fields,
     is_job_id,
     job_id_of_answer,
@@ -156,7 +157,8 @@ class Slurm:
         """Look at jobs with one queue query, and one of accounting for those that it does not show.
 
         Args:
-            names: By job id, the token that the job's name or comment must hold.
+            names: By job id, the token whose first eight digits the job's name must hold: Slurm may give out a
+                number again. A text that is no token is not compared.
 
         Raises:
             CouldNotAsk: When the queue gave no answer.
@@ -165,18 +167,19 @@ class Slurm:
         if result.exit_status != 0:
             raise CouldNotAsk(self._host.name, "squeue", result.stderr.decode("utf-8", "replace").strip())
         cluster_time, queue = parse_queue(result.stdout)
-        jobs = {name: queue[name] for name in names if name in queue}
+        jobs = {name: queue[name] for name, token in names.items() if name in queue and carries(queue[name], token)}
         missing = [name for name in names if name not in jobs]
-        problems: tuple[str, ...] = ()
+        problems = [f"job {name} is not ours: it is called {queue[name].name}" for name in missing if name in queue]
         if missing:
             found, problem = await self._accounting(missing)
-            problems = (problem,) if problem else ()
+            problems += [problem] if problem else []
             for name in missing:
-                jobs[name] = found.get(name) or self._missing(name, healthy=not problem)
+                ours = name in found and carries(found[name], names[name])
+                jobs[name] = found[name] if ours else self._missing(name, healthy=not problem)
         for name, status in jobs.items():
             if status.presence in (Presence.IN_QUEUE, Presence.IN_ACCOUNTING):
                 self._missed.pop(name, None)
-        return QueueReading(jobs, cluster_time, problems)
+        return QueueReading(jobs, cluster_time, tuple(problems))
 
     async def _accounting(self, missing: list[str]) -> tuple[dict[str, JobStatus], str]:
         try:
@@ -185,7 +188,7 @@ class Slurm:
         except CouldNotAsk as error:
             return {}, str(error)
         if result.exit_status != 0:
-            return {}, f"sacct: {result.stderr.decode('utf-8', 'replace').strip()}"
+            return {}, f"sacct: {result.stderr.decode('utf-8', 'replace').strip() or _silence(result.exit_status)}"
         return parse_accounting(result.stdout), ""
 
     def _missing(self, name: str, *, healthy: bool) -> JobStatus:
@@ -209,6 +212,8 @@ class Slurm:
         if not is_job_id(job_id):
             raise ValueError(f"not a job id: {job_id!r}")
         result = await self._host.run(scripts.CANCEL, [self._path, job_id, expect_name], timeout=ASK_TIMEOUT_S)
+        if result.exit_status == scripts.NO_ANSWER:
+            raise CouldNotAsk(self._host.name, "squeue", result.stderr.decode("utf-8", "replace").strip())
         said = (result.stdout + result.stderr).decode("utf-8", "replace").strip()
         return said or f"exit status {result.exit_status}"
 
@@ -219,15 +224,20 @@ class Slurm:
             CouldNotAsk: When Slurm or the login node gave no answer.
         """
         before = self._wall()
-        result = await self._host.run(scripts.FACTS, [self._path], timeout=ASK_TIMEOUT_S)
+        result = await self._host.run(
+            scripts.FACTS, [self._path, str(scripts.ACCOUNTING_TIMEOUT_S)], timeout=ASK_TIMEOUT_S
+        )
         after = self._wall()
         answer = {key: value.decode("utf-8", "replace").strip() for key, value in fields(result.stdout).items()}
         partitions = parse_partitions(answer.get("partitions", ""))
         if result.exit_status != 0 or not partitions:
-            said = answer.get("sinfo_said", "") or result.stderr.decode("utf-8", "replace").strip()
+            said = answer.get("partitions", "") or result.stderr.decode("utf-8", "replace").strip()
             raise CouldNotAsk(self._host.name, "sinfo", said or "no partitions")
-        accounts = answer.get("accounts", "").split() if answer.get("accounts_status") == "0" else None
-        problems = () if accounts is not None else (f"accounts: {answer.get('accounts_said', 'could not ask')}",)
+        said = answer.get("accounts", "")
+        status = answer.get("accounts_status", "")
+        # A warning may stand among the accounts, but no account's name has a space in it.
+        accounts = [line for line in said.splitlines() if line and " " not in line] if status == "0" else None
+        problems = () if accounts is not None else (f"accounts: {said or _silence(status)}",)
         return ClusterFacts(
             slurm_version=answer.get("version", ""),
             partitions=partitions,
@@ -235,6 +245,17 @@ class Slurm:
             hostname=answer.get("hostname", ""),
             home=answer.get("home", ""),
             python=answer.get("python", ""),
-            clock_offset=float(answer["time"]) - (before + after) / 2 if answer.get("time") else 0.0,
+            clock_offset=_clock_offset(answer, before, after),
             problems=problems,
         )
+
+
+def _silence(status: int | str) -> str:
+    """What to say of a command that ended without a word; 124 is what `timeout` ends with."""
+    return f"no answer within {scripts.ACCOUNTING_TIMEOUT_S} s" if str(status) == "124" else f"exit status {status}"
+
+
+def _clock_offset(answer: Mapping[str, str], before: float, after: float) -> float:
+    """Cluster time minus ours in seconds, at the middle of an exchange, however slow what lay between was."""
+    times = [float(answer[key]) for key in ("time", "time_after") if answer.get(key)]
+    return sum(times) / len(times) - (before + after) / 2 if times else 0.0

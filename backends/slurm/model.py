@@ -164,6 +164,7 @@ class JobStatus:
         limit: Time limit in seconds, None where unknown or unlimited.
         exit_code: "code:signal" as accounting writes it, empty where unknown.
         restarts: How often Slurm started it again by itself, None where unknown.
+        name: The job's name, empty where the look did not tell.
     """
 
     job_id: str
@@ -176,6 +177,7 @@ class JobStatus:
     limit: int | None = None
     exit_code: str = ""
     restarts: int | None = None
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,12 +99,21 @@ def parse_queue(data: bytes) -> tuple[float | None, dict[str, JobStatus]]:
     time = float(lines[0]) if lines and lines[0].strip().isdigit() else None
     jobs: dict[str, JobStatus] = {}
     for line in lines[1:]:
-        parts = line.split("|")
-        if len(parts) != 6 or not is_job_id(parts[0]):
+        # The job's name comes last: it may hold anything.
+        parts = line.split("|", 6)
+        if len(parts) < 6 or not is_job_id(parts[0]):
             continue
-        name, state, reason, node, elapsed, limit = parts
-        jobs[name] = JobStatus(
-            name, Presence.IN_QUEUE, state_of(state), state, reason, node, duration(elapsed), duration(limit)
+        job_id, state, reason, node, elapsed, limit, *name = parts
+        jobs[job_id] = JobStatus(
+            job_id,
+            Presence.IN_QUEUE,
+            state_of(state),
+            state,
+            reason,
+            node,
+            duration(elapsed),
+            duration(limit),
+            name="".join(name),
         )
     return time, jobs
 
@@ -113,12 +122,12 @@ def parse_accounting(data: bytes) -> dict[str, JobStatus]:
     """The rows of `sacct` by job id."""
     jobs: dict[str, JobStatus] = {}
     for line in data.decode("utf-8", "replace").splitlines():
-        parts = line.split("|")
-        if len(parts) != 6 or not is_job_id(parts[0]):
+        parts = line.split("|", 6)
+        if len(parts) < 6 or not is_job_id(parts[0]):
             continue
-        name, state, code, node, elapsed, limit = parts
-        jobs[name] = JobStatus(
-            name,
+        job_id, state, code, node, elapsed, limit, *name = parts
+        jobs[job_id] = JobStatus(
+            job_id,
             Presence.IN_ACCOUNTING,
             state_of(state),
             state,
@@ -127,8 +136,17 @@ def parse_accounting(data: bytes) -> dict[str, JobStatus]:
             int(elapsed) if elapsed.isdigit() else None,
             int(limit) * 60 if limit.isdigit() else None,
             code,
+            name="".join(name),
         )
     return jobs
+
+
+_TOKEN = re.compile(r"[0-9a-f]{16}")
+
+
+def carries(status: JobStatus, token: str) -> bool:
+    """Whether a job can be the one of a token, by its name; one that is not known does not speak against it."""
+    return not status.name or _TOKEN.fullmatch(token) is None or token[:8] in status.name
 
 
 _DURATION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")

@@ -10,7 +10,13 @@ import io
 import tarfile
 
 from backends.quoting import quote
-from backends.slurm.model import SubmitRequest
+from backends.slurm.model import JobState, SubmitRequest
+
+ACCOUNTING_TIMEOUT_S = 15
+"""Accounting that hangs keeps Slurm's commands for minutes; nothing here needs it so much."""
+
+NO_ANSWER = 9
+"""Exit status of a script here whose question Slurm did not answer; its words are on standard error."""
 
 _PRELUDE = """
 unset GREP_OPTIONS TAR_OPTIONS CDPATH POSIXLY_CORRECT SLURM_TIME_FORMAT SLURM_CLUSTERS
@@ -108,25 +114,33 @@ QUEUE = (
     _PRELUDE
     + """
 date +%s
-squeue -h -t all --me -o '%A|%T|%r|%N|%M|%l'
+squeue -h -t all --me -o '%A|%T|%r|%N|%M|%l|%j'
 """
 )
 
 ACCOUNTING = (
     _PRELUDE
-    + """
-sacct -n -X -P -j "$2" -o JobIDRaw,State,ExitCode,NodeList,ElapsedRaw,TimelimitRaw
+    + f"""
+columns=JobIDRaw,State,ExitCode,NodeList,ElapsedRaw,TimelimitRaw,JobName
+timeout {ACCOUNTING_TIMEOUT_S} sacct -n -X -P -j "$2" -o "$columns"
 """
 )
 
 CANCEL = (
     _PRELUDE
-    + """
-name=$(squeue -h -t all -j "$2" -o '%j %k' 2>/dev/null)
-case "$name" in
+    + f"""
+found=$(squeue -h -t all -j "$2" -o '%T %j %k' 2>&1) || case "$found" in
+  *'Invalid job id specified'*) found= ;;
+  *) printf '%s\\n' "$found" >&2; exit {NO_ANSWER} ;;
+esac
+case "$found" in
   *"$3"*) ;;
-  '') echo "job $2 is not in the queue any more"; exit 1;;
-  *) echo "job $2 is not ours: nothing was cancelled"; exit 1;;
+  '') echo "job $2 is not in the queue any more"; exit 1 ;;
+  *) echo "job $2 is not ours: nothing was cancelled"; exit 1 ;;
+esac
+state=$(printf '%s\\n' "$found" | grep -F -- "$3" | cut -d ' ' -f 1)
+case "$state" in {"|".join(state for state in JobState if state.ended)})
+  echo "job $2 had ended before: $state"; exit 1 ;;
 esac
 scancel "$2" || exit $?
 echo "cancelled: $(squeue -h -t all -j "$2" -o '%T' 2>/dev/null)"
@@ -141,9 +155,11 @@ say hostname "$(hostname)"
 say home "$HOME"
 say python "$(python3 -c 'import platform; print(platform.python_version())' 2>/dev/null)"
 say version "$(sbatch --version 2>/dev/null)"
-accounts=$(sacctmgr -n -P show assoc user="$(id -un)" format=account 2>/dev/null); status=$?
+accounts=$(timeout "$2" sacctmgr -n -P show assoc user="$(id -un)" format=account 2>&1); status=$?
 say accounts "$accounts"; say accounts_status "$status"
-say partitions "$(sinfo -h -o '%P|%a|%l|%D|%c|%G' 2>&1)"
-sinfo -h -o '%P' >/dev/null 2>&1
+partitions=$(sinfo -h -o '%P|%a|%l|%D|%c|%G' 2>&1); status=$?
+say partitions "$partitions"
+say time_after "$(date +%s.%N)"
+exit "$status"
 """
 )

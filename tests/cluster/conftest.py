@@ -38,6 +38,14 @@ def cluster() -> Iterator[Cluster]:
     made.down(delete=True)
 
 
+@pytest.fixture(autouse=True)
+def no_job_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """End the jobs that a test left, so that a failure stays one failure."""
+    yield
+    if "cluster" in request.fixturenames:
+        request.getfixturevalue("cluster").end_jobs()
+
+
 def remove_orphans() -> None:
     """Remove what sessions that were killed have left: their folders name a process that is gone."""
     for folder in Path("/tmp").glob(f"{PREFIX}*"):

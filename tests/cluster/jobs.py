@@ -12,7 +12,7 @@ from typing import Any
 
 from backends.hosts.ssh import SshHost, SshTarget
 from backends.slurm.client import Slurm
-from backends.slurm.model import Accepted, JobStatus, SubmitRequest
+from backends.slurm.model import Accepted, JobState, JobStatus, SubmitRequest
 from console.release.canonical import sha256
 from console.release.job import ExactJob, UploadRef, build_script
 from console.release.submission import to_request
@@ -20,7 +20,7 @@ from tests.cluster.layout import Account
 from tests.cluster.running import Cluster
 
 TOOL = b"print('the tool ran')\n"
-PATIENCE_S = 60.0
+PATIENCE_S = 30.0
 
 
 def target_of(cluster: Cluster, account: Account, **changes: Any) -> SshTarget:
@@ -104,9 +104,24 @@ def ended(status: JobStatus) -> bool:
     return status.state.ended
 
 
-async def there(path: Path) -> None:
+def running(status: JobStatus) -> bool:
+    """Whether a job runs."""
+    return status.state is JobState.RUNNING
+
+
+def because(reason: str) -> Callable[[JobStatus], bool]:
+    """Whether a job has this reason."""
+    return lambda status: status.reason == reason
+
+
+async def there(path: str) -> None:
     """Wait until a file is there; the test's own view of the disk is the cluster's."""
+    await holds_in_time(Path(path).exists, path)
+
+
+async def holds_in_time(holds: Callable[[], bool], what: str) -> None:
+    """Ask again and again until something holds."""
     end = time.monotonic() + PATIENCE_S
-    while not path.exists():
-        assert time.monotonic() < end, f"after {PATIENCE_S:g} s there is no {path}"
+    while not holds():
+        assert time.monotonic() < end, f"after {PATIENCE_S:g} s there is no {what}"
         await asyncio.sleep(0.02)

@@ -102,7 +102,7 @@ class Daemons:
 
     def end_leftovers(self) -> int:
         """End what jobs and logins left behind; returns how many processes these were."""
-        left = [pid for pid in _all_pids() if pid != os.getpid() and _is_leftover(pid, self._layout)]
+        left = [pid for pid in all_pids() if pid != os.getpid() and _is_leftover(pid, self._layout)]
         _end(left, self._reap)
         return len(left)
 
@@ -155,15 +155,30 @@ def environment_of(pid: int) -> dict[str, str]:
     return {name: value for name, sign, value in pairs if sign}
 
 
+def command_line_of(pid: int) -> str:
+    """A process's command line, its words after NULs; empty where it cannot be read."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def owner_of(pid: int) -> int | None:
+    """Account of a process by its number, None where there is no process."""
+    try:
+        return Path(f"/proc/{pid}").stat().st_uid
+    except OSError:
+        return None
+
+
+def all_pids() -> list[int]:
+    """Every process of this machine."""
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
 def _is_ours(pid: int, layout: Layout) -> bool:
     """Whether a daemon belongs to this cluster: by the mark, or by its command line where it wrote over that."""
-    if environment_of(pid).get(MARK) == str(layout.folder):
-        return True
-    try:
-        line = Path(f"/proc/{pid}/cmdline").read_bytes().decode("utf-8", "replace")
-    except OSError:
-        return False
-    return f"{layout.folder}/" in line
+    return environment_of(pid).get(MARK) == str(layout.folder) or f"{layout.folder}/" in command_line_of(pid)
 
 
 def _is_leftover(pid: int, layout: Layout) -> bool:
@@ -171,10 +186,6 @@ def _is_leftover(pid: int, layout: Layout) -> bool:
     known = environment_of(pid)
     in_job = "SLURM_JOB_ID" in known and known.get("SLURM_CONF") == str(layout.slurm_conf)
     return known.get(MARK) == str(layout.folder) or in_job
-
-
-def _all_pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
 def _end(pids: Sequence[int], reap: Callable[[int], None]) -> None:

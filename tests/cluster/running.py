@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pwd
 import secrets
 import shutil
 import signal
@@ -12,7 +13,7 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.cluster import accounts, configs
@@ -23,6 +24,7 @@ from tests.cluster.layout import (
     GPUS,
     LISTENING,
     NODES,
+    Account,
     Layout,
     folder_of,
     free_port,
@@ -31,7 +33,7 @@ from tests.cluster.layout import (
     write_layout,
 )
 from tests.cluster.packages import find, missing
-from tests.cluster.processes import Daemons, wait_until
+from tests.cluster.processes import Daemons, all_pids, command_line_of, owner_of, wait_until
 
 END_JOBS_TIMEOUT_S = 20.0
 
@@ -71,7 +73,7 @@ class Cluster:
         with self._locked():
             if self.daemons.pid("slurmctld") is not None:
                 self.go_on("slurmctld")
-                self._end_jobs()
+                self.end_jobs()
             for name in ("sshd", *(name for name in reversed(DAEMONS) if name != "sshd")):
                 self.go_on(name)
                 self.daemons.end(name)
@@ -146,6 +148,59 @@ class Cluster:
     def wait_for_nodes(self) -> None:
         """Wait until every node can run jobs."""
         self._await_nodes()
+
+    def waits(self, name: str) -> bool:
+        """Whether a request lies before a paused daemon, whole and unread."""
+        port = f":{self.layout.ports[name]:04X}"
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        return any(row[1].endswith(port) and int(row[4].partition(":")[2], 16) > 0 for row in rows if row[3] == "01")
+
+    def logins(self, account: Account) -> list[int]:
+        """Process ids of the server's processes that serve an account's connections."""
+        title = f"sshd: {account.name}"
+        return [pid for pid in all_pids() if command_line_of(pid).startswith((f"{title}@", f"{title} "))]
+
+    def end_logins(self, account: Account) -> None:
+        """Cut an account's connections at the server; what was started over them goes on."""
+        for pid in self.logins(account):
+            _signal(pid, signal.SIGKILL)
+
+    def end_processes(self, account: Account) -> None:
+        """End every process of an account at once, as when its machine goes down."""
+        uid = pwd.getpwnam(account.name).pw_uid
+        for pid in [*self.logins(account), *(pid for pid in all_pids() if owner_of(pid) == uid)]:
+            _signal(pid, signal.SIGKILL)
+
+    @contextmanager
+    def paused_logins(self, account: Account) -> Iterator[None]:
+        """Let the server's processes of an account fall silent without closing anything."""
+        pids = self.logins(account)
+        for pid in pids:
+            _signal(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                _signal(pid, signal.SIGCONT)
+
+    def end_jobs(self) -> None:
+        """Cancel every job and wait until none is left; what does not end is ended with its node's processes."""
+
+        def left() -> list[str]:
+            return sorted({word for word in self._said("squeue", "-h", "-a", "-o", "%A").split() if word.isdigit()})
+
+        jobs = left()
+        if jobs:
+            self._answers("scancel", *jobs)
+        end = time.monotonic() + END_JOBS_TIMEOUT_S
+        while left() and time.monotonic() < end:
+            time.sleep(0.02)
+
+    def forget_ended_jobs(self, *, after_s: int) -> None:
+        """Let the controller forget jobs so many seconds after they have ended."""
+        text = configs.slurm_conf(self.layout, min_job_age=after_s)
+        _put(self.layout.slurm_conf, text.encode(), "root", 0o644)
+        self.root("scontrol", "reconfigure")
 
     # ------------------------------------------------------------------ files
 
@@ -250,25 +305,13 @@ class Cluster:
         def ready() -> bool:
             rows = [line.split() for line in self._said("sinfo", "-h", "-N", "-p", "batch", "-o", "%N %t").splitlines()]
             states = {row[0]: row[1] for row in rows if len(row) == 2}
-            drained = [node for node in NODES if states.get(node, "").rstrip("*") in ("drain", "drng", "inval", "fail")]
-            if drained:
-                self.root("scontrol", "update", f"nodename={','.join(drained)}", "state=resume")
+            for node in NODES:
+                # A node may have come back by itself meanwhile, which is no reason to fail here.
+                if states.get(node, "").rstrip("*") in ("down", "drain", "drng", "inval", "fail"):
+                    self._answers("scontrol", "update", f"nodename={node}", "state=resume")
             return all(states.get(node) in ("idle", "mix", "alloc", "comp") for node in NODES)
 
         wait_until(ready, "all nodes to be ready", self.daemons.log("slurmctld"))
-
-    def _end_jobs(self) -> None:
-        def listed() -> list[str]:
-            return self._said("squeue", "-h", "-a", "-o", "%A").split()
-
-        jobs = sorted({word for word in listed() if word.isdigit()})
-        if not jobs:
-            return
-        self._answers("scancel", *jobs)
-        end = time.monotonic() + END_JOBS_TIMEOUT_S
-        # Jobs that do not end are ended with their node's processes.
-        while listed() and time.monotonic() < end:
-            time.sleep(0.05)
 
     def _timed(self, name: str, step: Callable[[], None]) -> None:
         begin = time.monotonic()
@@ -356,6 +399,11 @@ def _make_device(path: Path) -> None:
         path.chmod(0o666)
     except PermissionError:
         path.touch()
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def _listens(port: int) -> bool:
