@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test kills check format clean
+.PHONY: demo test kills bench screenshots check format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -19,6 +19,12 @@ test: $(STAMP)          ## The test suite
 
 kills: $(STAMP)         ## Kill releases at 50 enumerated points, twice in a row, and at random moments
 	$(BIN)/python -m tests.kills $(KILLS)
+
+bench: $(STAMP)         ## Time to the first frame, and peak memory of a headless release, each beside a peer or a limit
+	$(BIN)/python -m tests.benchmarks $(BENCH)
+
+screenshots: $(STAMP)   ## The pictures in docs/images, from the console over a run of the demo
+	$(BIN)/python docs/screenshots.py $(SCREENSHOTS)
 
 check: $(STAMP)         ## Lint, format, types, import contract
 	$(BIN)/ruff check .

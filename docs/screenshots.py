@@ -21,14 +21,14 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from retelling import Names, retell
 from textual.pilot import Pilot
 
 from console.app import GonogoApp
-from console.release import folder, queue
+from console.release import folder, queue, requests
 from console.screens.approval import Approval
 from console.session import Clock, Session, open_session
 
@@ -36,8 +36,11 @@ ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
 SIZE = (120, 36)
 RUN_NAME = "tiny-dflash2"
-WAITS = "004-smoke-1"
-"""The job of the demo that waits in the pictures: by then there is something to see."""
+WAITS, NOTED = "004-smoke-1", "003-train-1"
+"""The job of the demo that waits in the pictures: by then there is something to see; and the one before it."""
+
+NOTE = "the smoke test decides whether this head is worth a longer training"
+"""What the operator of the pictures has to say, so that they show an intervention."""
 
 DEMO_SECONDS = 300.0
 DRAW_SECONDS = 30.0
@@ -72,19 +75,20 @@ def _approve_until(run_dir: Path, last: str, demo: subprocess.Popen[bytes], outp
     while time.monotonic() < deadline:
         if demo.poll() is not None:
             raise PictureError(f"the demo ended before {last} was proposed: {output.read_text()[-500:]}")
-        live = folder.read_live(run_dir)
-        if last in str(live.get("waiting")):
+        if last in str(folder.read_live(run_dir).get("waiting")):
             return
         for name in queue.ids(run_dir):
             proposal = queue.load(run_dir, name)
             if name != last and queue.decision_of(proposal) is None:
                 _approve(run_dir, proposal)
+                if name == NOTED:
+                    requests.ask(run_dir, "note", folder.account(), NOTE, time=datetime.now(UTC))
         time.sleep(0.2)
     raise PictureError(f"the demo did not propose {last} within {DEMO_SECONDS:.0f} s")
 
 
 def _approve(run_dir: Path, proposal: queue.Proposal) -> None:
-    stamp = f"{datetime.now().astimezone():%Y-%m-%dT%H:%M:%S%z}"
+    stamp = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     operator = folder.account()
     queue.decide(
         run_dir, queue.Decision(proposal.id, proposal.digest, queue.APPROVED, operator, "", stamp, "make screenshots")
@@ -179,7 +183,7 @@ def make_pictures(run_dir: Path) -> dict[str, str]:
     live = folder.read_live(run_dir)
     state = folder.read_state(run_dir)
     stamp = live.get("at") or (state.updated_at if state is not None else "")
-    now = datetime.fromisoformat(stamp) + SHOWN_AFTER if stamp else datetime.now().astimezone()
+    now = datetime.fromisoformat(stamp) + SHOWN_AFTER if stamp else datetime.now(UTC)
     # A run that is not over is conducted in the pictures, as it was when its conductor last spoke.
     over = state is not None and state.verdict is not None
     conductor = None if over else folder.Lock(run_dir, "conductor")
