@@ -14,27 +14,42 @@ from backends.hosts.framing import frame, unframe
 
 _MISSING = 44
 
+# The system's own words decide: a folder that may not be searched, or a mount that is gone, is no missing file.
 # The folder is listed before a file counts as missing: network file systems remember a "not there" for a while.
-_READ = f"""
-if [ ! -e "$1" ]; then ls -a -- "$(dirname -- "$1")" >/dev/null 2>&1; fi
-if [ ! -e "$1" ]; then [ -d "$(dirname -- "$1")" ] && exit {_MISSING}; [ -e / ] && exit {_MISSING}; exit 45; fi
+_FIND = f"""
+export LC_ALL=C
+look() {{ stat -L -c '%s %i %.9Y %.9Z' -- "$1" 2>&1; }}
+found=$(look "$1") || {{ ls -a -- "$(dirname -- "$1")" >/dev/null 2>&1; found=$(look "$1"); }} || case "$found" in
+  *': No such file or directory'|*': Not a directory') exit {_MISSING} ;;
+  *) printf '%s\\n' "$found" >&2; exit 45 ;;
+esac
+"""
+
+_READ = (
+    _FIND
+    + """
+if [ -d "$1" ]; then printf '%s: Is a directory\\n' "$1" >&2; exit 45; fi
+( : < "$1" ) || exit 45
 if [ "$3" -ge 0 ]; then tail -c "+$(($2 + 1))" -- "$1" | head -c "$3"; else tail -c "+$(($2 + 1))" -- "$1"; fi
 """
+)
 
 _WRITE = """
 umask 077
-cat > "$2" || exit 3
+if [ -d "$1" ]; then printf '%s: Is a directory\\n' "$1" >&2; exit 3; fi
+cat > "$2" || { rm -f -- "$2"; exit 3; }
 if command -v sha256sum >/dev/null 2>&1; then set -- "$@" "$(sha256sum < "$2" | cut -c1-64)"
 else set -- "$@" "$(shasum -a 256 < "$2" | cut -c1-64)"; fi
 if [ "$5" != "$3" ]; then rm -f -- "$2"; echo "what arrived has SHA-256 $5" >&2; exit 4; fi
 chmod "$4" "$2" && mv -f -- "$2" "$1" || exit 5
 """
 
-_STAT = f"""
-if [ ! -e "$1" ]; then ls -a -- "$(dirname -- "$1")" >/dev/null 2>&1; fi
-if [ ! -e "$1" ]; then exit {_MISSING}; fi
-stat -L -c '%s %i %.9Y %.9Z' -- "$1"
+_STAT = (
+    _FIND
+    + """
+printf '%s\\n' "$found"
 """
+)
 
 
 class ShellHost(ABC):

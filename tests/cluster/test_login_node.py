@@ -1,0 +1,140 @@
+"""A real OpenSSH server: its keys, its limits, its files, and what an unprivileged account may not see."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from backends.errors import CouldNotAsk, FileMissing, NeedsOperator
+from backends.hosts.base import LinkState
+from tests.cluster.accounts import known_host
+from tests.cluster.configs import HOST_KEYS
+from tests.cluster.jobs import holds_in_time, reached
+from tests.cluster.running import Cluster
+
+pytestmark = pytest.mark.xdist_group("cluster")
+
+
+@pytest.mark.parametrize("kind", HOST_KEYS)
+async def test_one_known_key_is_enough_whichever_it_is(cluster: Cluster, kind: str, tmp_path: Path) -> None:
+    known = tmp_path / "known_hosts"
+    known.write_text(known_host(cluster.layout, kind))
+    async with reached(cluster, cluster.layout.account(), known_hosts=known) as (host, _):
+        assert (await host.run("echo known")).stdout == b"known\n"
+
+
+async def test_a_hashed_known_hosts_file_is_read(cluster: Cluster, tmp_path: Path) -> None:
+    known = tmp_path / "known_hosts"
+    shutil.copy(cluster.layout.known_hosts, known)
+    subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(known)], check=True, capture_output=True)
+    assert b"127.0.0.1" not in known.read_bytes()
+    async with reached(cluster, cluster.layout.account(), known_hosts=known) as (host, _):
+        assert (await host.run("echo known")).stdout == b"known\n"
+
+
+async def test_an_unknown_host_and_one_with_another_key_are_told_apart(cluster: Cluster, tmp_path: Path) -> None:
+    known = tmp_path / "known_hosts"
+    known.write_text("")
+    async with reached(cluster, cluster.layout.account(), known_hosts=known) as (host, _):
+        with pytest.raises(NeedsOperator) as unknown:
+            await host.run("true")
+        assert "is not in" in unknown.value.advice
+    port = cluster.layout.ports["sshd"]
+    other = cluster.layout.key.with_suffix(".pub").read_text().split()
+    known.write_text(f"[127.0.0.1]:{port} {other[0]} {other[1]}\n")
+    async with reached(cluster, cluster.layout.account(), known_hosts=known) as (host, _):
+        with pytest.raises(NeedsOperator) as changed:
+            await host.run("true")
+        assert changed.value.advice.startswith("STOP")
+        assert host.link.state is LinkState.NEEDS_OPERATOR
+
+
+async def test_a_key_that_the_server_does_not_take_is_shown_once(cluster: Cluster, tmp_path: Path) -> None:
+    key = tmp_path / "other"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True, capture_output=True)
+    said = cluster.daemons.log("sshd")
+    before = said.read_text().count("[preauth]")
+    async with reached(cluster, cluster.layout.account(), key=key) as (host, _):
+        for _ in range(3):
+            with pytest.raises(NeedsOperator, match="check user and ssh_key"):
+                raise await error_of(host.run("true"))
+    await holds_in_time(lambda: said.read_text().count("[preauth]") > before, "word of the login in the server's log")
+    assert said.read_text().count("[preauth]") == before + 1
+
+
+async def error_of(asked: object) -> BaseException:
+    """The error that something ends with, with its advice in its words."""
+    try:
+        await asked  # type: ignore[misc]
+    except NeedsOperator as error:
+        return NeedsOperator(error.host, error.asked, f"{error.said}; {error.advice}", error.advice)
+    raise AssertionError("there was no error")
+
+
+async def test_more_scripts_than_the_server_allows_sessions_all_run(cluster: Cluster) -> None:
+    async with reached(cluster, cluster.layout.account()) as (host, _):
+        results = await asyncio.gather(*(host.run('sleep 0.05; echo "$1"', [str(number)]) for number in range(40)))
+        assert [int(result.stdout) for result in results] == list(range(40))
+
+
+async def test_large_files_arrive_whole_both_ways(cluster: Cluster) -> None:
+    account = cluster.layout.account()
+    data = os.urandom(8_000_000)
+    path = f"{cluster.layout.home(account)}/large"
+    async with reached(cluster, account) as (host, _):
+        await host.write(path, data, mode=0o644)
+        assert Path(path).read_bytes() == data
+        assert await host.read(path) == data
+        assert await host.read(path, offset=7_999_990, limit=100) == data[-10:]
+        assert not list(Path(path).parent.glob("large.*"))
+
+
+async def test_what_is_not_there_is_missing(cluster: Cluster) -> None:
+    account = cluster.layout.account()
+    home = cluster.layout.home(account)
+    async with reached(cluster, account) as (host, _):
+        for path in (f"{home}/nothing", f"{home}/no/folder/either", "/nothing"):
+            assert await host.stat(path) is None
+            with pytest.raises(FileMissing):
+                await host.read(path)
+
+
+async def test_what_may_not_be_seen_is_neither_there_nor_missing(cluster: Cluster) -> None:
+    account = cluster.layout.account()
+    home = cluster.layout.home(account)
+    async with reached(cluster, account) as (host, _):
+        await host.run("cd && mkdir -p shut/inner && echo secret > shut/inner/file && echo secret > closed", [])
+        await host.run("cd && chmod 000 closed shut; ln -s shut/inner/file into; ln -s nowhere dangling")
+        for path in (f"{home}/shut/inner/file", f"{home}/shut/nothing", f"{home}/shut/no/folder", f"{home}/into"):
+            with pytest.raises(CouldNotAsk, match="Permission denied"):
+                await host.stat(path)
+            for limit in (None, 10):
+                with pytest.raises(CouldNotAsk, match="Permission denied"):
+                    await host.read(path, limit=limit)
+        assert await host.stat(f"{home}/dangling") is None
+        assert await host.stat(f"{home}/closed") is not None
+        for limit in (None, 10):
+            with pytest.raises(CouldNotAsk, match="Permission denied"):
+                await host.read(f"{home}/closed", limit=limit)
+            with pytest.raises(CouldNotAsk, match="Is a directory"):
+                await host.read(str(home), limit=limit)
+
+
+async def test_what_cannot_be_written_is_said_and_leaves_nothing(cluster: Cluster) -> None:
+    account = cluster.layout.account()
+    home = cluster.layout.home(account)
+    async with reached(cluster, account) as (host, _):
+        with pytest.raises(CouldNotAsk, match="Permission denied"):
+            await host.write("/etc/gonogo-test", b"x")
+        with pytest.raises(CouldNotAsk, match=r"No such file|Directory nonexistent"):
+            await host.write(f"{home}/no/folder/file", b"x")
+        await host.run("cd && mkdir -p taken")
+        with pytest.raises(CouldNotAsk, match="Is a directory"):
+            await host.write(f"{home}/taken", b"x")
+        assert sorted(path.name for path in home.glob("taken*")) == ["taken"]
+        assert not list((home / "taken").iterdir())
