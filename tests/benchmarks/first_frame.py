@@ -1,0 +1,162 @@
+"""Time from the start of the process to the first painted frame, in a real pseudo-terminal, beside a peer.
+
+The first frame is there when the terminal has received the bytes that paint a certain word: the title of the board's
+pipeline, and of the peer's table the heading of a column. It is the same word, looked for in the same way, and in
+neither app is it written before the frame that it stands in. Starts of the two alternate, so that whatever else the
+machine does meets both; and both have their bytecode in one cache that a start of each has filled before.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import statistics
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+MARK = "Pipeline"
+"""The word by which a first frame is told."""
+
+WHOLE = "Work log"
+"""Title of the panel that completes our board, after the first frame."""
+
+SIZES = ((80, 24), (160, 50))
+LONGEST = 30.0
+TARGET = 1.2
+
+
+class NoFrame(Exception):
+    """A process painted nothing that was waited for. The text says which, and the last bytes that it wrote."""
+
+
+def environment(cache: Path) -> dict[str, str]:
+    """The environment of both: a colour terminal, and one folder for bytecode, which may be written."""
+    found = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", "PYTHONPYCACHEPREFIX": str(cache)}
+    for name in ("PYTHONDONTWRITEBYTECODE", "NO_COLOR", "TEXTUAL", "TEXTUAL_DEBUG", "PYTHONPROFILEIMPORTTIME"):
+        found.pop(name, None)
+    return found
+
+
+def time_to(marks: Sequence[str], command: Sequence[str], size: tuple[int, int], env: dict[str, str]) -> list[float]:
+    """Start a program in a pseudo-terminal and measure the seconds until each of some words has been painted.
+
+    Args:
+        marks: The words, in the order in which they are waited for.
+        command: The program and its arguments.
+        size: Columns and rows of the terminal.
+        env: Its environment.
+
+    Raises:
+        NoFrame: When one of them does not come.
+    """
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+    begun = time.perf_counter()
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT, env=env, close_fds=True)
+    os.close(theirs)
+    try:
+        return _wait(marks, ours, begun, command)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def _wait(marks: Sequence[str], terminal: int, begun: float, command: Sequence[str]) -> list[float]:
+    seen, found, position = b"", list[float](), 0
+    for mark in marks:
+        while (at := seen.find(mark.encode(), position)) < 0:
+            left = LONGEST - (time.perf_counter() - begun)
+            ready, _, _ = select.select([terminal], [], [], max(0.0, left))
+            if not ready:
+                raise NoFrame(f"{' '.join(command)}: no {mark!r} within {LONGEST:.0f} s; last: {seen[-500:]!r}")
+            try:
+                seen += os.read(terminal, 65536)
+            except OSError:
+                raise NoFrame(f"{' '.join(command)}: ended before it painted {mark!r}: {seen[-500:]!r}") from None
+        position = at
+        found.append(time.perf_counter() - begun)
+    return found
+
+
+@dataclass(frozen=True)
+class Series:
+    """Times of one program, in seconds.
+
+    Attributes:
+        name: The program.
+        times: One for each start.
+    """
+
+    name: str
+    times: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The median."""
+        return statistics.median(self.times)
+
+    def __str__(self) -> str:
+        low, _, high = statistics.quantiles(self.times, n=4)
+        spread = f"quartiles {1000 * low:.0f} to {1000 * high:.0f}"
+        ends = f"{1000 * min(self.times):.0f} to {1000 * max(self.times):.0f}"
+        return f"{self.name:<34} median {1000 * self.median:5.0f} ms   {spread}, all {ends}, n = {len(self.times)}"
+
+
+def measure(run_dir: Path, cache: Path, size: tuple[int, int], rounds: int) -> tuple[Series, Series, Series]:
+    """Start both apps in turn.
+
+    Returns:
+        Ours to the first frame, ours to the whole board, and the peer's to its first frame.
+    """
+    env = environment(cache)
+    ours = [sys.executable, "-m", "console", "open", str(run_dir), "--read-only"]
+    peer = [sys.executable, "-m", "tests.benchmarks.peer", MARK]
+    first, whole, other = list[float](), list[float](), list[float]()
+
+    def start_ours() -> None:
+        frame, board = time_to([MARK, WHOLE], ours, size, env)
+        first.append(frame)
+        whole.append(board)
+
+    def start_peer() -> None:
+        other.extend(time_to([MARK], peer, size, env))
+
+    start_ours(), start_peer()
+    for series in (first, whole, other):
+        series.clear()
+    for number in range(rounds):
+        # Who goes first alternates as well: what the one leaves in the machine's caches serves the other.
+        for start in (start_ours, start_peer) if number % 2 else (start_peer, start_ours):
+            start()
+    return (
+        Series("gonogo open, first frame", tuple(first)),
+        Series("gonogo open, whole board", tuple(whole)),
+        Series("peer: Textual app with a DataTable", tuple(other)),
+    )
+
+
+def report(run_dir: Path, cache: Path, rounds: int) -> bool:
+    """Measure at every size and print what was found.
+
+    Returns:
+        Whether the target was met at every size.
+    """
+    met = True
+    for size in SIZES:
+        first, whole, peer = measure(run_dir, cache, size, rounds)
+        ratio = first.median / peer.median
+        met = met and ratio <= TARGET
+        print(f"first frame at {size[0]}x{size[1]}")
+        for series in (first, whole, peer):
+            print(f"  {series}")
+        print(f"  ratio of the first frames {ratio:.2f}, target <= {TARGET}: {'met' if ratio <= TARGET else 'MISSED'}")
+    return met
