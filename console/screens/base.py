@@ -10,7 +10,7 @@ from typing import ClassVar
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
-from textual.widget import Widget
+from textual.widget import MountError, Widget
 
 from console.session import Session
 from console.snapshot import Snapshot
@@ -164,7 +164,15 @@ class Area(Screen[None]):
     def on_mount(self) -> None:
         """Draw the run at once."""
         self.update_view()
-        self.call_after_refresh(self.complete)
+        self.call_after_refresh(self._complete_while_open)
+
+    async def _complete_while_open(self) -> None:
+        """Complete the screen, unless the console was left by then: nothing can be added to it any more."""
+        try:
+            await self.complete()
+        except MountError:
+            if self.is_attached:
+                raise
 
     def on_screen_resume(self) -> None:
         """Catch up with what happened while another screen was on top."""

@@ -8,8 +8,10 @@ import pytest
 from textual.color import Color
 from textual.filter import NoColor
 
+from console.app import GonogoApp
 from console.screens.approval import Approval
 from console.screens.board import Board
+from console.session import open_session
 from console.snapshot import STALE_SECONDS
 from tests.console import runs
 from tests.console.driving import console, send
@@ -301,3 +303,17 @@ async def test_the_tables_of_a_closed_release_do_not_call_themselves_live(tmp_pa
             await driven.press(key)
             await driven.until(lambda: "the release is closed" in driven.screen_text, "it says so")
             assert "● live" not in driven.screen_text
+
+
+def test_leaving_in_the_moment_of_the_first_frame_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = runs.waiting(tmp_path / "run")
+    # Before anything that the first frame does without is there, as a key pressed at once does.
+    monkeypatch.setattr(GonogoApp, "_begin", lambda app: app.exit(7))
+    session = open_session(run.path)
+    try:
+        app = GonogoApp(session)
+        assert app.run(headless=True, size=(100, 30)) == 7
+        assert app.return_code == 0
+    finally:
+        session.close()
+        run.close()
