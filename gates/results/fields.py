@@ -170,6 +170,13 @@ def open_object(file: ResultBytes) -> tuple[Part, Fields]:
 _Kind = TypeVar("_Kind")
 
 
+def sure(value: _Kind | None) -> _Kind:
+    """A needed field after `Notes.close`, which would have raised without it."""
+    if value is None:
+        raise AssertionError("a needed field is missing and no problem was written down")
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Fields:
     """An object inside a foreign file.

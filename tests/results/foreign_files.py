@@ -32,6 +32,78 @@ def specdec_acceptance() -> list[dict[str, Any]]:
     ]
 
 
+def statistics(least: float, largest: float) -> dict[str, Any]:
+    """As specdec_bench prints them: texts with four decimals."""
+    middle = (least + largest) / 2
+    quantiles = {"0.25": f"{least:.4f}", "0.5": f"{middle:.4f}", "0.75": f"{largest:.4f}"}
+    spread = {"min": f"{least:.4f}", "max": f"{largest:.4f}", "mean": f"{middle:.4f}", "std": "0.1000"}
+    return {**spread, "quantiles": quantiles}
+
+
+def specdec_timing() -> list[dict[str, Any]]:
+    return [
+        {
+            "Output TPS": 812.5,
+            "Output TPS/gpu": 203.125,
+            "E2E Request Time": statistics(1.5, 4.5),
+            "TTFT Time": statistics(0.04, 0.08),
+            "Request Generation Step Time": statistics(0.01, 0.08),
+            "Request Generation Tokens Per Second": statistics(90, 130),
+            "Number of Output Tokens": statistics(200, 512),
+        }
+    ]
+
+
+def specdec_aa_timing() -> list[dict[str, Any]]:
+    return [{"AA Output TPS": 700.25, "AA Generation Tokens Per Second": statistics(90, 130)}]
+
+
+def specdec_configuration() -> dict[str, Any]:
+    return {
+        "model_dir": "/models/Qwen3-8B",
+        "tokenizer": "***REDACTED***",
+        "draft_model_dir": "/drafts/qwen3-8b-dflash",
+        "engine": "VLLM",
+        "speculative_algorithm": "DFLASH",
+        "draft_length": 3,
+        "block_size": 8,
+        "tp_size": 4,
+        "ep_size": 2,
+        "concurrency": 8,
+        "output_length": 4096,
+        "num_requests": 80,
+        "temperature": None,
+        "runtime_params": {"speculative_config": {"num_speculative_tokens": "***REDACTED***"}},
+        "save_dir": "/results/b",
+        "dataset": "speed",
+        "dataset_path": "/data/qualitative",
+        "engine_version": "0.23.0",
+        "gpu": "NVIDIA H100 80GB HBM3",
+        "argv": ["run.py", "--tp_size", "4"],
+        "specdec_bench_version": "0.1.0",
+        "specdec_bench_sha": "0123abc",
+        "modelopt_version": "0.42.0",
+        "modelopt_sha": None,
+        "checkpoint": {"path": "/models/Qwen3-8B", "size_bytes": 16381516800, "index_sha256": "ab" * 32},
+        "timestamp": "2026-08-21T09:30:00+00:00",
+    }
+
+
+def speculation_profile() -> dict[str, Any]:
+    return {
+        "schema_version": "1.0",
+        "measured": True,
+        "producer": "ar_validate",
+        "num_speculative_tokens": 3,
+        "conditional_accept_rates": [0.6, 0.5, 1.0],
+        "marginal_accept_rates": [0.6, 0.3, 0.3],
+        "mean_accept_length": 2.2,
+        "mean_accept_length_per_request": 2.0,
+        "acceptance_length_histogram": {str(length): count for length, count in LENGTHS.items()},
+        "measurement_conditions": {"dataset": "mt_bench", "osl": 32, "num_samples": 80, "validation": "online"},
+    }
+
+
 def encode(document: Any) -> bytes:
     return json.dumps(document, indent=1).encode()
 
