@@ -104,6 +104,41 @@ def speculation_profile() -> dict[str, Any]:
     }
 
 
+def trainer_state() -> dict[str, Any]:
+    log: list[dict[str, Any]] = [
+        {"epoch": step / 60, "grad_norm": 9.0 / step, "learning_rate": 1e-4, "loss": 8.0 - step / 60, "step": step}
+        for step in range(10, 70, 10)
+    ]
+    log.insert(3, {"epoch": 0.5, "eval_loss": 7.5, "eval_runtime": 3.5, "step": 30})
+    log.append(
+        {"epoch": 1.0, "step": 60, "total_flos": 1.5e18, "train_loss": 7.4, "train_runtime": 61.5}
+        | {"train_samples_per_second": 31.2, "train_steps_per_second": 0.98}
+    )
+    control = {"args": {"should_training_stop": True, "should_log": False}, "attributes": {}}
+    return {
+        "best_global_step": None,
+        "best_metric": None,
+        "best_model_checkpoint": None,
+        "epoch": 1.0,
+        "eval_steps": 500,
+        "global_step": 60,
+        "is_hyper_param_search": False,
+        "is_local_process_zero": True,
+        "is_world_process_zero": True,
+        "log_history": log,
+        "logging_steps": 10,
+        "max_steps": 60,
+        "num_input_tokens_seen": 0,
+        "num_train_epochs": 1,
+        "save_steps": 60,
+        "stateful_callbacks": {"TrainerControl": control},
+        "total_flos": 1.5e18,
+        "train_batch_size": 8,
+        "trial_name": None,
+        "trial_params": None,
+    }
+
+
 def encode(document: Any) -> bytes:
     return json.dumps(document, indent=1).encode()
 
