@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test kills bench screenshots check format clean
+.PHONY: demo test test-cluster kills bench screenshots check format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -16,6 +16,9 @@ demo: $(STAMP)          ## A whole release on this machine, with you approving e
 
 test: $(STAMP)          ## The test suite
 	$(BIN)/python -m pytest -n auto --dist loadgroup
+
+test-cluster: $(STAMP)  ## The tests over a real Slurm and OpenSSH, as root; fail where `test` would skip them
+	CI=true $(BIN)/python -m pytest -p no:cacheprovider tests/cluster
 
 kills: $(STAMP)         ## Kill releases at 50 enumerated points, twice in a row, and at random moments
 	$(BIN)/python -m tests.kills $(KILLS)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import pwd
-import secrets
 import shutil
 import signal
 import socket
@@ -16,12 +15,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.cluster import accounts, configs
+from tests.cluster import accounts, configs, files
 from tests.cluster.accounts import command
 from tests.cluster.errors import ClusterError
 from tests.cluster.layout import (
     DAEMONS,
-    GPUS,
     LISTENING,
     NODES,
     Account,
@@ -59,7 +57,7 @@ class Cluster:
             ClusterError: When something does not come up; what did is left running, for a look.
         """
         with self._locked():
-            self._timed("files", self._make_files)
+            self._timed("files", lambda: files.make_files(self.layout))
             for name in DAEMONS:
                 self._timed(name, lambda name=name: self.start(name))  # type: ignore[misc]
             self._timed("nodes", self._await_nodes)
@@ -199,55 +197,8 @@ class Cluster:
     def forget_ended_jobs(self, *, after_s: int) -> None:
         """Let the controller forget jobs so many seconds after they have ended."""
         text = configs.slurm_conf(self.layout, min_job_age=after_s)
-        _put(self.layout.slurm_conf, text.encode(), "root", 0o644)
+        files.put(self.layout.slurm_conf, text.encode(), "root", 0o644)
         self.root("scontrol", "reconfigure")
-
-    # ------------------------------------------------------------------ files
-
-    def _make_files(self) -> None:
-        layout, folder = self.layout, self.layout.folder
-        for name, owner, mode in (
-            ("etc", "root", 0o755),
-            ("run", "root", 0o755),
-            ("run/own", "slurm", 0o755),
-            ("log", "root", 0o755),
-            ("munge", "munge", 0o755),
-            ("keys", "root", 0o700),
-            ("home", "root", 0o755),
-            ("dev", "root", 0o755),
-            ("state", "slurm", 0o700),
-            ("spool", "root", 0o755),
-            *((f"spool/{node}", "root", 0o755) for node in NODES),
-            ("database", "mysql", 0o755),
-        ):
-            (folder / name).mkdir(exist_ok=True)
-            (folder / name).chmod(mode)
-            shutil.chown(folder / name, owner)
-        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-        key = folder / "munge/key"
-        if not key.exists():
-            _put(key, secrets.token_bytes(128), "munge", 0o600)
-        for number in range(GPUS):
-            _make_device(folder / f"dev/gpu{number}")
-        accounts.make_keys(layout)
-        accounts.make_accounts(layout)
-        password = self._password()
-        for name, text, owner, mode in (
-            ("slurm.conf", configs.slurm_conf(layout), "root", 0o644),
-            ("gres.conf", configs.gres_conf(layout), "root", 0o644),
-            ("slurmdbd.conf", configs.slurmdbd_conf(layout, password), "slurm", 0o600),
-            ("database.conf", configs.database_conf(layout), "root", 0o644),
-            ("sshd_config", configs.sshd_config(layout), "root", 0o644),
-            ("banner", configs.BANNER, "root", 0o644),
-            ("associations", configs.associations(layout), "root", 0o644),
-        ):
-            _put(folder / "etc" / name, text.encode(), owner, mode)
-
-    def _password(self) -> str:
-        path = self.layout.folder / "etc/database-password"
-        if not path.exists():
-            _put(path, secrets.token_hex(16).encode(), "root", 0o600)
-        return path.read_text()
 
     def _socket(self) -> tuple[str, ...]:
         return ("--no-defaults", f"--socket={self.layout.database_socket}")
@@ -266,7 +217,7 @@ class Cluster:
     def _open_database(self) -> None:
         sql = (
             "CREATE DATABASE IF NOT EXISTS slurm_accounting;"
-            f"CREATE OR REPLACE USER slurm@localhost IDENTIFIED BY '{self._password()}';"
+            f"CREATE OR REPLACE USER slurm@localhost IDENTIFIED BY '{files.password(self.layout)}';"
             "GRANT ALL ON slurm_accounting.* TO slurm@localhost;"
         )
         self.root("mariadb", *self._socket(), "-e", sql)
@@ -282,8 +233,6 @@ class Cluster:
             limits = ("MaxJobsPerUser=1", "MaxSubmitJobsPerUser=2", "MaxWall=00:05:00")
             self.root("sacctmgr", "-i", "add", "qos", "tiny", *limits)
         self.root("sacctmgr", "-i", "load", f"file={self.layout.folder}/etc/associations")
-
-    # ------------------------------------------------------------------ looking
 
     def _munge_answers(self) -> bool:
         return self._answers("munge", "-n", "-S", str(self.layout.munge_socket))
@@ -377,28 +326,6 @@ def _require_open(folder: Path) -> None:
     for place in folder.parents:
         if not place.stat().st_mode & stat.S_IXOTH:
             raise ClusterError(f"{folder}: other accounts cannot pass {place}; name a folder below /tmp or /srv")
-
-
-def _put(path: Path, data: bytes, owner: str, mode: int) -> None:
-    """Write a file whole, with owner and mode, before anybody can read it."""
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.unlink(missing_ok=True)
-    fresh.touch(mode=0o600)
-    fresh.write_bytes(data)
-    fresh.chmod(mode)
-    shutil.chown(fresh, owner)
-    fresh.replace(path)
-
-
-def _make_device(path: Path) -> None:
-    """A character device like /dev/null. Where that is forbidden a plain file: jobs then see no GPU numbers."""
-    if path.exists():
-        return
-    try:
-        os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
-        path.chmod(0o666)
-    except PermissionError:
-        path.touch()
 
 
 def _signal(pid: int, number: signal.Signals) -> None:
