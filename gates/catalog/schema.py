@@ -41,7 +41,6 @@ _KNOWN: Final = frozenset(
     | {"additionalProperties", "items", "minItems", "maxItems", "enum", "const", "pattern", "minLength", "maxLength"}
     | {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}
 )
-)
 
 
 @cache
