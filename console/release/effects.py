@@ -15,7 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 CRASH_AT = "GONOGO_TEST_CRASH_AT"
-"""Environment variable that arms the injector: the number of the crash point at which the process kills itself."""
+"""Environment variable that arms the injector: where the process kills itself.
+
+Either the number of a crash point, or its name, with #N for the N-th point of that name ("after append gate#2").
+"""
 
 CRASH_LIST = "GONOGO_TEST_CRASH_LIST"
 """Environment variable naming a file to which the name of each crash point is appended as it is passed."""
@@ -25,13 +28,14 @@ class _Injector:
     """Counts crash points; inert unless one of the two variables is set."""
 
     def __init__(self) -> None:
-        self.at = 0
+        self.at = ""
+        self.named: dict[str, int] = {}
         self.list: str | None = None
         self.passed = 0
         self.armed = False
 
     def arm(self, environ: dict[str, str]) -> None:
-        self.at = int(environ.get(CRASH_AT, "0"))
+        self.at = environ.get(CRASH_AT, "")
         self.list = environ.get(CRASH_LIST)
         self.armed = bool(self.at or self.list)
 
@@ -42,7 +46,9 @@ class _Injector:
         if self.list is not None:
             with open(self.list, "a", encoding="utf-8") as stream:
                 stream.write(f"{self.passed} {name}\n")
-        if self.passed == self.at:
+        self.named[name] = self.named.get(name, 0) + 1
+        reached = (str(self.passed), f"{name}#{self.named[name]}", *([name] if self.named[name] == 1 else []))
+        if self.at in reached:
             os.kill(os.getpid(), signal.SIGKILL)
 
 

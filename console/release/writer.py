@@ -39,6 +39,10 @@ class RunWriter:
         anchor = (known.entries, known.head) if known is not None else (0, "0" * 64)
         self._journal = Journal(run_dir, clock, anchor)
         self.state: RunState = fold(self._journal.entries)
+        if known != self.state:
+            # A process that died between an entry and the state left a state that is one entry behind; a release
+            # that is closed records nothing any more, so nothing else would ever mend it.
+            folder.write_state(run_dir, self.state)
         self._changed = asyncio.Event()
 
     @property

@@ -19,26 +19,26 @@ def list_points(lab: Lab) -> list[str]:
     return [line.partition(" ")[2] for line in file.read_text().splitlines()]
 
 
-def kill_and_go_on(lab: Lab, name: str, *numbers: int) -> str:
+def kill_and_go_on(lab: Lab, name: str, *points: int | str) -> str:
     """Start a release, kill it at a point, resume it, kill that at the next one, and so on; then let it end.
 
     Args:
         lab: Where.
         name: Name of the run.
-        numbers: The point at which each process kills itself.
+        points: Where each process kills itself, by number or by name.
 
     Returns:
         What happened, in words.
     """
     died = 0
-    for number in numbers:
-        done = begin_or_resume(lab, name, {"GONOGO_TEST_CRASH_AT": str(number)})
+    for point in points:
+        done = begin_or_resume(lab, name, {"GONOGO_TEST_CRASH_AT": str(point)})
         if done == 0:  # it had fewer points left than that
             break
-        assert done == KILLED, f"{name}: it ended with {done} instead of being killed at point {number}"
+        assert done == KILLED, f"{name}: it ended with {done} instead of being killed at {point}"
         died += 1
     if begin_or_resume(lab, name, {}) != 0:
-        raise AssertionError(f"{name}: killed at {numbers}, it did not end well:\n{last_words(lab, name)}")
+        raise AssertionError(f"{name}: killed at {points}, it did not end well:\n{last_words(lab, name)}")
     lab.check(name)
     return f"killed {died} times, DRAFTER_READY"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from backends.sandbox import lifecycle
-from tests.kills.killing import kill_and_go_on, list_points, spread
+from tests.kills.killing import kill_and_go_on, spread
 from tests.kills.releases import Lab
 
 WORST = (
@@ -20,6 +20,8 @@ WORST = (
     "after submit 003-train-1",
     "after append freeze_started",
     "after replace results/005-bench-1/bench.json",
+    "after append stage_passed#6",
+    "after append verdict",
 )
 """Between an effect and the log entry that tells of it, where a process that dies leaves the most open."""
 
@@ -33,11 +35,8 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 def test_killed_between_an_effect_and_its_log_entry_nothing_is_doubled_or_lost(lab: Lab) -> None:
-    points = list_points(lab)
-    numbers = [points.index(name) + 1 for name in WORST]
-    numbers.append(len(points) - points[::-1].index("after append stage_passed"))  # of closeout, before the verdict
     with ThreadPoolExecutor(2) as pool:
-        for said in pool.map(lambda number: kill_and_go_on(lab, f"at-{number}", number), numbers):
+        for said in pool.map(lambda at: kill_and_go_on(lab, f"at-{WORST.index(at)}", at), WORST):
             assert said == "killed 1 times, DRAFTER_READY"
 
 
