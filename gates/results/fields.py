@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, NoReturn, TypeVar
 
 from gates.reading import ResultBytes, Unread, Unusable, kind_of, step
 from gates.record import LARGEST, is_count, is_number
@@ -120,6 +120,19 @@ class Notes:
         """Write down what keeps the numbers from being a measurement."""
         self.remark(place, text, unusable=True)
 
+    def refuse(self) -> NoReturn:
+        """Raise the problems so far, of which there must be some.
+
+        Raises:
+            ResultError: Always.
+        """
+        if not self.problems:
+            raise AssertionError("a needed field is missing and no problem was written down")
+        listed = self.problems[:MOST_PROBLEMS]
+        if more := len(self.problems) - len(listed):
+            listed.append(Problem("", "no more problems", f"{more} more"))
+        raise ResultError(self.file, listed)
+
     def close(self, parts: Sequence[Part] = ()) -> tuple[Remark, ...]:
         """End the reading; numbers that are not finite and were not asked for are remarked on.
 
@@ -127,10 +140,7 @@ class Notes:
             ResultError: When there was any problem.
         """
         if self.problems:
-            listed = self.problems[:MOST_PROBLEMS]
-            if more := len(self.problems) - len(listed):
-                listed.append(Problem("", "no more problems", f"{more} more"))
-            raise ResultError(self.file, listed)
+            self.refuse()
         others = [odd for part in parts for odd in part.unusable if odd.path not in self.named]
         for odd in others[:MOST_PROBLEMS]:
             self.remark(odd.path, f"{odd.text} is not a number; no reader uses this field")

@@ -139,6 +139,95 @@ def trainer_state() -> dict[str, Any]:
     }
 
 
+def vllm_bench(concurrency: int = 8) -> dict[str, Any]:
+    """600 steps with three draft tokens each, 450 of 1800 taken."""
+    duration, prompts, output = 25.0, 80, 20000
+    latencies = {
+        f"{which}_{what}_ms": 10.5 for which in ("mean", "median", "std", "p99") for what in ("ttft", "tpot", "itl")
+    }
+    return {
+        "date": "20260822-101500",
+        "endpoint_type": "openai",
+        "backend": "openai",
+        "label": None,
+        "model_id": "Qwen/Qwen3-8B",
+        "tokenizer_id": "Qwen/Qwen3-8B",
+        "num_prompts": prompts,
+        "dataset": "speed",
+        "request_rate": "inf",
+        "burstiness": 1.0,
+        "max_concurrency": concurrency,
+        "duration": duration,
+        "completed": prompts,
+        "failed": 0,
+        "total_input_tokens": 8000,
+        "total_output_tokens": output,
+        "request_throughput": prompts / duration,
+        "request_goodput": None,
+        "output_throughput": output / duration,
+        "total_token_throughput": (output + 8000) / duration,
+        "max_output_tokens_per_s": 1200.0,
+        "max_concurrent_requests": concurrency + 1,
+        "rtfx": 0.0,
+        **latencies,
+        "spec_decode_acceptance_rate": 25.0,
+        "spec_decode_acceptance_length": 1.75,
+        "spec_decode_num_drafts": 600,
+        "spec_decode_draft_tokens": 1800,
+        "spec_decode_accepted_tokens": 450,
+        "spec_decode_per_position_acceptance_rates": [0.5, 0.15, 0.1],
+    }
+
+
+def vllm_request() -> dict[str, Any]:
+    return {
+        "id": "cmpl-1",
+        "object": "text_completion",
+        "created": 1787000000,
+        "model": "Qwen/Qwen3-8B",
+        "choices": [{"index": 0, "text": "…", "finish_reason": "length"}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 18, "total_tokens": 28},
+        "metrics": {
+            "speculative_decoding": {
+                "mean_acceptance_length": 1.8,
+                "draft_acceptance_rate": 8 / 30,
+                "acceptance_histogram": [5, 3, 1, 1],
+                "num_spec_steps": 10,
+                "num_accepted_draft_tokens": 8,
+                "num_draft_tokens": 30,
+                "num_spec_tokens": 3,
+                "per_step_accepted": None,
+                "per_step_drafted": None,
+            }
+        },
+    }
+
+
+def vllm_metrics(factor: int = 1, *, engines: int = 2, position_1: bool = True) -> str:
+    """Two engines with 300 steps each; the gauges whose names end in _created hold times."""
+    lines = [
+        "# HELP process_start_time_seconds Start time of the process since unix epoch in seconds.",
+        "# TYPE process_start_time_seconds gauge",
+        "process_start_time_seconds 1.78700000025e+09",
+        'vllm:generation_tokens_total{engine="0",model_name="Qwen/Qwen3-8B"} ' + f"{2000.0 * factor}",
+        'vllm:prompt_tokens_total{engine="0",model_name="Qwen/Qwen3-8B"} 800.0',
+        'http_request_size_bytes{handler="a,b} \\"c\\" \\\\",le="+Inf"} NaN',
+    ]
+    for engine in range(engines):
+        labels = f'engine="{engine}",model_name="Qwen/Qwen3-8B"'
+        values = {"drafts": 300, "draft_tokens": 900, "accepted_tokens": 225}
+        for name, value in values.items():
+            lines.append(f"# TYPE vllm:spec_decode_num_{name}_total counter")
+            lines.append(f"vllm:spec_decode_num_{name}_total{{{labels}}} {value * factor:.1f}")
+            lines.append(f"vllm:spec_decode_num_{name}_created{{{labels}}} 1.787000001e+09")
+        for position, value in enumerate((150, 75 if position_1 else 0, 0)):
+            if value:
+                name = "vllm:spec_decode_num_accepted_tokens_per_pos"
+                lines.append(f'{name}_total{{{labels},position="{position}"}} {value * factor:.1f}')
+                lines.append(f'{name}_created{{{labels},position="{position}"}} 1.787000001e+09')
+    return "\n".join(lines) + "\n"
+
+
 def encode(document: Any) -> bytes:
     return json.dumps(document, indent=1).encode()
 
