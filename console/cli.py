@@ -82,6 +82,22 @@ COMMANDS = (
         "queue",
     ),
     Command(
+        "submit",
+        "ask for a job from another program; an operator decides on it",
+        (
+            "gonogo submit --run RUN_DIR --summary 'Profile the target' -- -p batch -t 10 profile.sh",
+            "gonogo submit --run RUN_DIR --no-wait --json -- --wrap 'nvidia-smi'",
+            "gonogo submit --run RUN_DIR --status ask-20260102-030405-0123abcd",
+        ),
+        "submit",
+    ),
+    Command(
+        "sbatch",
+        "stand in for sbatch in programs that cannot be changed",
+        ("gonogo sbatch --install ~/gonogo-bin", "PATH=~/gonogo-bin:$PATH GONOGO_RUN=RUN_DIR program"),
+        "sbatch_shim",
+    ),
+    Command(
         "log",
         "the work log, with its hash chain checked",
         ("gonogo log RUN_DIR", "gonogo log RUN_DIR --interventions", "gonogo log RUN_DIR --json"),
@@ -94,6 +110,27 @@ COMMANDS = (
         (),
         "gate",
         "add_parser",
+    ),
+    Command(
+        "catalog",
+        "check, propose or import a catalog of thresholds",
+        (
+            "gonogo catalog check catalog.yaml",
+            "gonogo catalog propose history.sqlite --output catalog.json",
+            "gonogo catalog import models_accuracy.json --output catalog.json",
+        ),
+        "catalog",
+    ),
+    Command(
+        "history",
+        "acceptance, speedup and accuracy of a model over its releases",
+        (
+            "gonogo history",
+            "gonogo history Qwen/Qwen3-8B",
+            "gonogo history Qwen/Qwen3-8B --json",
+            "gonogo history add RUN_DIR",
+        ),
+        "history",
     ),
     Command(
         "freeze",
@@ -112,6 +149,8 @@ _EXPECTED = (
     ("console.release.queue", "QueueError", BAD_INPUT),
     ("console.release.job", "JobError", BAD_INPUT),
     ("console.release.errors", "InputError", BAD_INPUT),
+    ("console.release.history", "HistoryError", BAD_INPUT),
+    ("gates.results.fields", "ResultError", BAD_INPUT),
     ("backends.errors", "BackendError", SYSTEMIC),
     ("backends.sandbox.lifecycle", "SandboxError", SYSTEMIC),
 )
