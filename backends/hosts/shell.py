@@ -83,8 +83,7 @@ class ShellHost(ABC):
             raise CouldNotAsk(self.name, asked, f"no answer within {timeout:g} s") from None
         result = unframe(framed.mark, stdout, stderr)
         if result is None:
-            said = stderr.decode("utf-8", "replace").strip()[-300:]
-            raise CouldNotAsk(self.name, asked, said or "the link was lost before the exit status arrived")
+            raise CouldNotAsk(self.name, asked, _instead(framed.mark, stdout, stderr))
         return result
 
     async def read(self, path: str, *, offset: int = 0, limit: int | None = None, timeout: float = 30.0) -> bytes:
@@ -132,6 +131,15 @@ def parse_stat(line: bytes) -> FileStat | None:
 def _nanoseconds(word: bytes) -> int:
     seconds, _, fraction = word.partition(b".")
     return int(seconds) * 1_000_000_000 + int((fraction + b"0" * 9)[:9])
+
+
+def _instead(mark: str, stdout: bytes, stderr: bytes) -> str:
+    """What came instead of an answer. Where our script did not even begin, the login's own words say why."""
+    said = stderr.decode("utf-8", "replace").strip()
+    if f"BEGIN-{mark}".encode() not in stdout:
+        said = f"{said}\n{stdout.decode('utf-8', 'replace').strip()}".strip()
+        said = said and f"the login shell did not run our script, but said: {said[-300:]}"
+    return said[-360:] or "the link was lost before the exit status arrived"
 
 
 def _said(result: RunResult) -> str:

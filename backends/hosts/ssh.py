@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
+import os
 import random
 import time
 from collections.abc import Callable
@@ -18,6 +20,8 @@ from typing import Any
 from backends.errors import CouldNotAsk, NeedsOperator
 from backends.hosts.base import Link, LinkState
 from backends.hosts.framing import COMMAND
+from backends.hosts.known_hosts import keys_of, read_known_hosts
+from backends.hosts.proxy import Proxy, expand
 from backends.hosts.shell import ShellHost
 
 MAX_CHANNELS = 8
@@ -27,6 +31,8 @@ LOGIN_FLOOR_S = 2.0
 """Never log in more often than this, however often something asks."""
 
 MAX_BACKOFF_S = 300.0
+
+_LOGIN_ADVICE = "check user and ssh_key in clusters.yaml, or load the key into your agent"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,8 @@ class SshTarget:
         user: Account.
         known_hosts: Known-hosts file; its absence is "no key is known", never "any key will do".
         key: Private key file, None for the agent and the default keys.
-        proxy_command: Command whose input and output reach the host, None to connect directly.
+        proxy_command: Command whose input and output reach the host, with OpenSSH's tokens (%h, %p, %r); None to
+            connect directly.
         keepalive_s: Interval of keepalive messages; three unanswered ones end the connection.
         login_timeout_s: Limit for connection and login together.
     """
@@ -142,59 +149,83 @@ class SshHost(ShellHost):
         import asyncssh
 
         target = self._target
-        options: dict[str, Any] = {}
-        if target.key is not None:
-            options["client_keys"] = [str(target.key)]
-        if target.proxy_command is not None:
-            options["proxy_command"] = target.proxy_command
+        options = self._keys()
+        known = self._known_hosts()
+        with contextlib.ExitStack() as stack:
+            proxy = None
+            if target.proxy_command is not None:
+                command = expand(target.proxy_command, host=target.host, port=target.port, user=target.user)
+                proxy = stack.enter_context(Proxy(command))
+                options["proxy_command"] = proxy.words
+            try:
+                async with asyncio.timeout(target.login_timeout_s):
+                    return await asyncssh.connect(
+                        target.host,
+                        target.port,
+                        username=target.user,
+                        known_hosts=functools.partial(keys_of, known),
+                        config=None,
+                        keepalive_interval=target.keepalive_s,
+                        keepalive_count_max=3,
+                        login_timeout=target.login_timeout_s,
+                        utf8_decode_errors="replace",
+                        **options,
+                    )
+            except asyncssh.HostKeyNotVerifiable as error:
+                raise self._needs_operator("host key", str(error), self._key_advice(known)) from None
+            except (asyncssh.PermissionDenied, asyncssh.KeyImportError) as error:
+                raise self._needs_operator("log in", str(error), _LOGIN_ADVICE) from None
+            except (OSError, TimeoutError, asyncssh.Error) as error:
+                said = str(error) or f"no login within {target.login_timeout_s:g} s"
+                if proxy is not None and proxy.said():
+                    said = f"{said}; the proxy command said: {proxy.said()}"
+                raise self._failed(said) from None
+
+    def _failed(self, said: str) -> CouldNotAsk:
+        """A login that may succeed later: not before a pause, which grows."""
+        self._failures += 1
+        ceiling = min(MAX_BACKOFF_S, LOGIN_FLOOR_S * 2**self._failures)
+        self._not_before = self._monotonic() + max(LOGIN_FLOOR_S, self._uniform(0, ceiling))
+        self._set(LinkState.DOWN, said)
+        return CouldNotAsk(self.name, "log in", said)
+
+    def _keys(self) -> dict[str, Any]:
+        """Which keys are offered: the one that is named, or the agent's and the default ones."""
+        import asyncssh
+
+        key = self._target.key
+        if key is None:
+            return {}
         try:
-            async with asyncio.timeout(target.login_timeout_s):
-                return await asyncssh.connect(
-                    target.host,
-                    target.port,
-                    username=target.user,
-                    known_hosts=self._known_hosts,
-                    config=None,
-                    keepalive_interval=target.keepalive_s,
-                    keepalive_count_max=3,
-                    login_timeout=target.login_timeout_s,
-                    utf8_decode_errors="replace",
-                    **options,
-                )
-        except asyncssh.HostKeyNotVerifiable as error:
-            raise self._needs_operator("host key", str(error), self._key_advice()) from None
-        except (asyncssh.PermissionDenied, asyncssh.KeyImportError) as error:
-            advice = "check user and ssh_key in clusters.yaml, or load the key into your agent"
-            raise self._needs_operator("log in", str(error), advice) from None
-        except (OSError, TimeoutError, asyncssh.Error) as error:
-            self._failures += 1
-            ceiling = min(MAX_BACKOFF_S, LOGIN_FLOOR_S * 2**self._failures)
-            self._not_before = self._monotonic() + max(LOGIN_FLOOR_S, self._uniform(0, ceiling))
-            said = str(error) or f"no login within {target.login_timeout_s:g} s"
-            self._set(LinkState.DOWN, said)
-            raise CouldNotAsk(self.name, "log in", said) from None
+            asyncssh.read_private_key(str(key))
+        except OSError as error:
+            raise self._needs_operator("read the key", str(error), _LOGIN_ADVICE) from None
+        except asyncssh.KeyImportError as error:
+            if "assphrase" not in str(error) or not os.environ.get("SSH_AUTH_SOCK"):
+                raise self._needs_operator("log in", f"{key}: {error}", _LOGIN_ADVICE) from None
+            # We ask for no passphrases; the agent may have this key, opened.
+            public = key.with_name(f"{key.name}.pub")
+            return {"agent_identities": [str(public)] if public.exists() else None}
+        return {"client_keys": [str(key)]}
 
     def _needs_operator(self, asked: str, said: str, advice: str) -> NeedsOperator:
         self._refused = NeedsOperator(self.name, asked, said, advice)
         self._set(LinkState.NEEDS_OPERATOR, said)
         return self._refused
 
-    def _known_hosts(self, host: str, address: str, port: int | None) -> Any:
-        """The keys that are known for a host; asyncssh compares, and refuses what is not among them."""
-        import asyncssh
-
+    def _known_hosts(self) -> Any:
+        path = self._target.known_hosts
         try:
-            known = asyncssh.read_known_hosts(str(self._target.known_hosts))
-        except FileNotFoundError:
-            known = asyncssh.import_known_hosts("")
-        return asyncssh.match_known_hosts(known, host, address, port)
+            return read_known_hosts(path)
+        except OSError as error:
+            advice = f"make {path} readable, or name another file as known_hosts in clusters.yaml"
+            raise self._needs_operator("read the known hosts", str(error), advice) from None
 
-    def _key_advice(self) -> str:
+    def _key_advice(self, known: Any) -> str:
         """Whether the host is unknown or shows another key: asyncssh reports both alike."""
         place = f"{self._target.host} port {self._target.port}"
-        with contextlib.suppress(Exception):
-            if any(self._known_hosts(self._target.host, "", self._target.port)[:2]):
-                return f"STOP: {place} shows another key than {self._target.known_hosts} has; ask its administrators"
+        if any(keys_of(known, self._target.host, "", self._target.port)[:2]):
+            return f"STOP: {place} shows another key than {self._target.known_hosts} has; ask its administrators"
         return f"{place} is not in {self._target.known_hosts}; compare its fingerprint, then add it with ssh"
 
     async def close(self) -> None:

@@ -37,6 +37,22 @@ async def test_a_hashed_known_hosts_file_is_read(cluster: Cluster, tmp_path: Pat
         assert (await host.run("echo known")).stdout == b"known\n"
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [b"rubbish", b"@mark other ssh-rsa AAAA", b"caf\xe9 ssh-ed25519 AAAA", b"old 1024 35 12345", b"other ssh-new AAAA"],
+)
+async def test_a_line_that_is_no_known_host_hides_no_other(cluster: Cluster, odd: bytes, tmp_path: Path) -> None:
+    known = tmp_path / "known_hosts"
+    known.write_bytes(odd + b"\n" + cluster.layout.known_hosts.read_bytes())
+    async with reached(cluster, cluster.layout.account(), known_hosts=known) as (host, _):
+        assert (await host.run("echo known")).stdout == b"known\n"
+    known.write_bytes(odd + b"\n")
+    async with reached(cluster, cluster.layout.account(), known_hosts=known) as (host, _):
+        with pytest.raises(NeedsOperator) as unknown:
+            await host.run("true")
+        assert "is not in" in unknown.value.advice
+
+
 async def test_an_unknown_host_and_one_with_another_key_are_told_apart(cluster: Cluster, tmp_path: Path) -> None:
     known = tmp_path / "known_hosts"
     known.write_text("")
@@ -65,6 +81,103 @@ async def test_a_key_that_the_server_does_not_take_is_shown_once(cluster: Cluste
                 raise await error_of(host.run("true"))
     await holds_in_time(lambda: said.read_text().count("[preauth]") > before, "word of the login in the server's log")
     assert said.read_text().count("[preauth]") == before + 1
+
+
+@pytest.mark.parametrize(("what", "words"), [("key", "ssh_key"), ("known_hosts", "known_hosts")])
+async def test_a_file_of_ours_that_cannot_be_read_needs_the_operator(
+    cluster: Cluster, what: str, words: str, tmp_path: Path
+) -> None:
+    logins = cluster.daemons.log("sshd").stat().st_size
+    async with reached(cluster, cluster.layout.account(), **{what: tmp_path}) as (host, _):
+        for _ in range(2):
+            with pytest.raises(NeedsOperator, match="Is a directory") as error:
+                await host.run("true")
+            assert words in error.value.advice
+    assert cluster.daemons.log("sshd").stat().st_size == logins
+
+
+async def test_a_key_with_a_passphrase_is_taken_from_the_agent(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = tmp_path / "locked"
+    shutil.copy(cluster.layout.key, key)
+    shutil.copy(cluster.layout.key.with_suffix(".pub"), tmp_path / "locked.pub")
+    subprocess.run(
+        ["ssh-keygen", "-q", "-p", "-P", "", "-N", "secret", "-f", str(key)], check=True, capture_output=True
+    )
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    async with reached(cluster, cluster.layout.account(), key=key) as (host, _):
+        with pytest.raises(NeedsOperator, match="assphrase") as error:
+            await host.run("true")
+        assert "load the key into your agent" in error.value.advice
+    socket = tmp_path / "agent"
+    agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket)], stdout=subprocess.DEVNULL)
+    try:
+        await holds_in_time(socket.exists, "agent")
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket))
+        async with reached(cluster, cluster.layout.account(), key=key) as (host, _):
+            with pytest.raises(NeedsOperator, match="Permission denied"):
+                await host.run("true")
+        subprocess.run(["ssh-add", "-q", str(cluster.layout.key)], check=True)
+        async with reached(cluster, cluster.layout.account(), key=key) as (host, _):
+            assert (await host.run("echo opened")).stdout == b"opened\n"
+    finally:
+        agent.terminate()
+        agent.wait()
+
+
+async def test_a_proxy_command_is_run_as_openssh_runs_it(cluster: Cluster) -> None:
+    layout = cluster.layout
+    options = f"-F none -p {layout.ports['sshd']} -i {layout.key} -o UserKnownHostsFile={layout.known_hosts}"
+    command = f"ssh {options} -W %h:%p {layout.account('fish').name}@127.0.0.1"
+    async with reached(cluster, layout.account(), proxy_command=command) as (host, _):
+        assert (await host.run("echo through")).stdout == b"through\n"
+        assert len(await asyncio.gather(*(host.run("true") for _ in range(10)))) == 10
+
+
+async def test_what_a_proxy_command_prints_does_not_reach_the_connection(cluster: Cluster) -> None:
+    layout = cluster.layout
+    options = f"-q -F none -p {layout.ports['sshd']} -i {layout.key} -o UserKnownHostsFile={layout.known_hosts}"
+    chatter = "(for n in 1 2 3 4 5 6 7 8; do echo line >&2; sleep 0.1; done) & exec ssh"
+    command = f"sh -c '{chatter} {options} -W %h:%p {layout.account().name}@127.0.0.1'"
+    async with reached(cluster, layout.account(), proxy_command=command) as (host, _):
+        assert (await host.run("sleep 1; echo through")).stdout == b"through\n"
+        assert (await host.run("echo still")).stdout == b"still\n"
+
+
+async def test_a_proxy_command_that_fails_is_quoted(cluster: Cluster) -> None:
+    command = "sh -c 'echo the jump host %h:%p is closed to %r, 100%% >&2; exit 1'"
+    account = cluster.layout.account()
+    async with reached(cluster, account, proxy_command=command) as (host, _):
+        said = f"the jump host 127.0.0.1:{cluster.layout.ports['sshd']} is closed to {account.name}, 100%"
+        with pytest.raises(CouldNotAsk, match=said):
+            await host.run("true")
+
+
+async def test_a_server_that_accepts_and_says_nothing_is_given_up(cluster: Cluster) -> None:
+    cluster.pause("sshd")
+    try:
+        async with reached(cluster, cluster.layout.account(), login_timeout_s=0.5) as (host, _):
+            with pytest.raises(CouldNotAsk, match=r"no login within 0\.5 s"):
+                await host.run("true")
+    finally:
+        cluster.go_on("sshd")
+
+
+@pytest.mark.parametrize(
+    ("shell", "said"), [("/usr/sbin/nologin", "currently not available"), ("/bin/rbash", "restricted")]
+)
+async def test_an_account_that_may_run_nothing_says_so(cluster: Cluster, shell: str, said: str) -> None:
+    account = cluster.layout.stranger
+    cluster.root("usermod", "-s", shell, account.name)
+    try:
+        async with reached(cluster, account) as (host, _):
+            with pytest.raises(CouldNotAsk, match=said):
+                await host.run("true")
+            with pytest.raises(CouldNotAsk, match=said):
+                await host.write("/tmp/never", b"x" * 4_000_000)
+    finally:
+        cluster.root("usermod", "-s", "/bin/bash", account.name)
 
 
 async def error_of(asked: object) -> BaseException:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from backends.slurm.model import Accepted, JobState, NotSubmitted, Refused, Unknown
+from console.release.job import build_script
 from tests.cluster.jobs import accepted, ended, make_request, reached, seen
 from tests.cluster.running import Cluster
 
@@ -170,6 +171,32 @@ async def test_pretended_gpus_are_given_to_one_job_each(cluster: Cluster) -> Non
         await seen(slurm, job_id, request, ended)
         output = await host.read(f"{request.job_dir}/slurm-{job_id}.out")
         assert len(set(output.decode().strip().split(","))) == 2
+
+
+async def test_a_job_makes_files_as_open_as_the_login_does(cluster: Cluster) -> None:
+    account = cluster.layout.account()
+    async with reached(cluster, account) as (host, slurm):
+        request = make_request(cluster, account, "umask\n")
+        job_id = await accepted(slurm, request)
+        await seen(slurm, job_id, request, ended)
+        assert await host.read(f"{request.job_dir}/slurm-{job_id}.out") == (await host.run("umask")).stdout
+        # What is ours alone stays ours alone.
+        for folder in (request.claim_dir, request.job_dir):
+            assert Path(folder).stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("odd", [" two  words", "it's", '"', "$HOME", "; # &", "`id`", "*?[a]", "ünï"])
+async def test_a_folder_of_any_name_holds_a_job(cluster: Cluster, odd: str) -> None:
+    account = cluster.layout.account()
+    root = f"{cluster.layout.home(account)}/odd {odd}"
+    job_dir, claim_dir = f"{root}/job", f"{root}/claim"
+    script = build_script("pwd\npython3 tool.py\n", claim_dir=claim_dir, job_dir=job_dir, environment=())
+    async with reached(cluster, account) as (host, slurm):
+        request = make_request(cluster, account, job_dir=job_dir, claim_dir=claim_dir, script=script)
+        job_id = await accepted(slurm, request)
+        await seen(slurm, job_id, request, ended)
+        output = await host.read(f"{job_dir}/slurm-{job_id}.out")
+        assert output.decode() == f"{job_dir}\nthe tool ran\n"
 
 
 async def test_one_submission_is_one_job_however_often_it_is_sent(cluster: Cluster) -> None:
