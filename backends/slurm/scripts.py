@@ -39,7 +39,7 @@ def submission(request: SubmitRequest) -> tuple[str, bytes]:
     sums = "".join(f"{upload.sha256}  {upload.name}\n" for upload in request.uploads)
     script = f"""{_PRELUDE}
 trap '' HUP PIPE
-umask 077
+mask=$(umask); umask 077
 claim={quote(request.claim_dir)}; job={quote(request.job_dir)}
 mkdir -p "$(dirname "$claim")" || {{ say state 'not stored'; say said "cannot create $(dirname "$claim")"; exit 0; }}
 if ! mkdir "$claim" 2>/dev/null; then
@@ -56,7 +56,7 @@ sha256sum -c --quiet <<'SUMS' >/dev/null 2>&1 || fail "the files that arrived ar
 printf '%s %s' "$$" "$(hostname)" > "$claim/process"
 if ! ln -s sbatch "$claim/go" 2>/dev/null; then say state 'not stored'; say said 'it was fenced off'; exit 0; fi
 mkdir "$claim/receipt.tmp"
-sbatch {options} < "$claim/submit.sh" > "$claim/receipt.tmp/stdout" 2> "$claim/receipt.tmp/stderr"
+(umask "$mask"; exec sbatch {options}) < "$claim/submit.sh" > "$claim/receipt.tmp/stdout" 2> "$claim/receipt.tmp/stderr"
 printf '%s' "$?" > "$claim/receipt.tmp/status"
 mv "$claim/receipt.tmp" "$claim/receipt"
 receipt "$claim/receipt"
