@@ -16,7 +16,7 @@ from console.safe_text import safe
 from console.widgets.ink import Line, fit
 
 if TYPE_CHECKING:
-    from textual.geometry import Size
+    from textual.geometry import Region, Size
 
 _COLOURS = (
     "background",
@@ -73,6 +73,20 @@ class Inked(Widget):
     """A widget that is drawn line by line from styled text."""
 
     _colours: tuple[str, tuple[tuple[str, str], ...]] = ("", ())
+    _base: Style | None = None
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Some rows. What they stand on is the same for all of them, and costly to find: it is found once."""
+        self._base = self.rich_style
+        try:
+            return super().render_lines(crop)
+        finally:
+            self._base = None
+
+    @property
+    def base(self) -> Style:
+        """Colours that a row stands on."""
+        return self.rich_style if self._base is None else self._base
 
     def look(self, name: str) -> Style:
         """A style of `console.widgets.ink.STYLES` in the colours of the theme."""
@@ -85,7 +99,7 @@ class Inked(Widget):
 
     def strip(self, line: Line, width: int, base: Style | None = None) -> Strip:
         """A line as a strip of exactly `width` cells on the widget's own background."""
-        base = self.rich_style if base is None else base
+        base = self.base if base is None else base
         segments = []
         for text, style, verb in fit(line, width):
             # Foreign text is safe before it gets here; this holds even for a caller that forgot.
@@ -103,6 +117,17 @@ class Block(Inked):
 
     ALLOW_SELECT = False
 
+    _made: tuple[int, list[Line]] | None = None
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Some rows, of lines that are made once for all of them."""
+        width = self.content_size.width
+        self._made = (width, self.lines(width))
+        try:
+            return super().render_lines(crop)
+        finally:
+            self._made = None
+
     def lines(self, width: int) -> list[Line]:
         """The lines, for a width in cells. To be overridden."""
         raise NotImplementedError
@@ -112,9 +137,9 @@ class Block(Inked):
         return len(self.lines(width))
 
     def render_line(self, y: int) -> Strip:
-        """One row. The lines are few, so they are made afresh for each."""
+        """One row."""
         width = self.content_size.width
-        lines = self.lines(width)
+        lines = self._made[1] if self._made is not None and self._made[0] == width else self.lines(width)
         return self.strip(lines[y] if y < len(lines) else (), width)
 
     def on_click(self, event: events.Click) -> None:

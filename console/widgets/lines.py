@@ -338,7 +338,7 @@ class Lines(Inked, ScrollView, can_focus=True, inherit_bindings=False):
             self.call_later(self._show, rows, None)
 
     def _draw(self, index: int, width: int) -> Strip:
-        base = self.rich_style
+        base = self.base
         if index >= len(self._source):
             return Strip.blank(width, base)
         if not self._has_cursor:
