@@ -16,11 +16,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from gates.header import agree
 from gates.reading import ResultBytes
 from gates.results.documents import Layout, Loaded
 from gates.results.fields import Fields, Notes, Problem, Reading, ResultError, open_file
 from gates.results.meaning import PER_CENT, Bonus, Meaning, Number, Scope, Series, Table, Unit
+from gates.results.serving import check_per_second, read_latencies
 from gates.results.speculation import check_counts, check_length, check_positions, check_rate
 
 PROMPTS: Final = Meaning("prompts to send", Unit.REQUESTS, Scope.SETTING)
@@ -210,7 +210,7 @@ def _run(fields: Fields) -> BenchRun | None:
     failed = fields.count("failed", FAILED)
     total = fields.number("total_token_throughput", TOTAL_THROUGHPUT)
     peak = fields.number("max_output_tokens_per_s", PEAK)
-    latencies = _latencies(fields)
+    latencies = read_latencies(fields, _LATENCIES, LATENCY)
     speculation = _speculation(fields)
     if (
         model is None
@@ -252,11 +252,6 @@ def _request_rate(fields: Fields) -> Number | None:
     return None if fields.values.get("request_rate") == "inf" else fields.number("request_rate", REQUEST_RATE)
 
 
-def _latencies(fields: Fields) -> Table:
-    found = [(key, fields.number(key, LATENCY)) for key in fields.values if _LATENCIES.fullmatch(key)]
-    return Table(tuple((key, number.written) for key, number in found if number is not None), LATENCY, fields.path)
-
-
 def _speculation(fields: Fields) -> Speculation | None:
     """All of the keys, or none of them."""
     if not any(key in fields.values for key in SPECULATION):
@@ -291,14 +286,8 @@ def _remark(fields: Fields, run: BenchRun) -> None:
         notes.remark(run.completed.field, f"{run.completed.value:g} of {run.prompts.value:g} prompts were answered")
     if run.failed is None:
         notes.remark(fields.at("failed"), "not stated: an older version, which does not count failures")
-    if run.duration.value > 0:
-        for stated, count, what in (
-            (run.output_throughput, run.output_tokens, "total_output_tokens"),
-            (run.request_throughput, run.completed, "completed"),
-        ):
-            implied = count.value / run.duration.value
-            if not agree(stated.value, implied):
-                notes.fault(stated.field, f"is {stated.value:g}, and {what} / duration is {implied:g}")
+    check_per_second(notes, run.output_throughput, run.output_tokens, run.duration)
+    check_per_second(notes, run.request_throughput, run.completed, run.duration)
     _remark_concurrency(fields, run)
     if run.speculation is None:
         words = "no speculation keys: off, nothing drafted, or counters that could not be read; the file cannot tell"

@@ -228,6 +228,101 @@ def vllm_metrics(factor: int = 1, *, engines: int = 2, position_1: bool = True) 
     return "\n".join(lines) + "\n"
 
 
+def sglang_server() -> dict[str, Any]:
+    memory = {"weight": 16.2, "kvcache": 40.5, "token_capacity": 300000, "graph": 1.5}
+    return {
+        "model_path": "google/gemma-4-26b",
+        "revision": None,
+        "tp_size": 2,
+        "dp_size": 2,
+        "dtype": "bfloat16",
+        "attention_backend": "triton",
+        "context_length": 2048,
+        "random_seed": 1,
+        "speculative_algorithm": "NEXTN",
+        "speculative_draft_model_path": "google/gemma-4-26b",
+        "speculative_draft_model_revision": None,
+        "speculative_num_steps": 5,
+        "speculative_eagle_topk": 1,
+        "speculative_num_draft_tokens": 6,
+        "disable_cuda_graph": False,
+        "launch_command": "sglang serve",
+        "scheduler_info": {"max_total_num_tokens": 300000},
+        "startup_time": 81.5,
+        "internal_states": [
+            {"last_gen_throughput": 900.5, "memory_usage": memory, "avg_spec_accept_length": 2.75},
+            {"last_gen_throughput": 0.0, "memory_usage": memory, "avg_spec_accept_length": 2.5},
+        ],
+        "version": "0.5.23",
+    }
+
+
+def sglang_serving(concurrency: int = 8) -> dict[str, Any]:
+    duration, completed, output = 20.0, 80, 16000
+    latencies = {
+        f"{which}_{what}_ms": 12.5
+        for which in ("mean", "median", "std", "p90", "p99")
+        for what in ("e2e_latency", "ttft", "tpot", "itl")
+    }
+    return {
+        "tag": None,
+        "backend": "sglang",
+        "dataset_name": "sharegpt",
+        "request_rate": float("inf"),
+        "max_concurrency": concurrency,
+        "sharegpt_output_len": 200,
+        "random_input_len": 1024,
+        "random_output_len": 1024,
+        "random_range_ratio": 0.0,
+        "server_info": sglang_server(),
+        "duration": duration,
+        "completed": completed,
+        "total_input_tokens": 9000,
+        "total_output_tokens": output,
+        "total_output_tokens_retokenized": output - 3,
+        "request_throughput": completed / duration,
+        "input_throughput": 450.0,
+        "output_throughput": output / duration,
+        "total_throughput": 1250.0,
+        **latencies,
+        "concurrency": 7.9,
+        "accept_length": 2.75,
+        "max_output_tokens_per_s": 1000.0,
+        "max_concurrent_requests": 10,
+    }
+
+
+def sglang_one_batch(batch: int = 4) -> dict[str, Any]:
+    latency, ttft, inputs, outputs = 4.0, 0.5, 1024, 128
+    return {
+        "run_name": "default",
+        "batch_size": batch,
+        "input_len": inputs,
+        "output_len": outputs,
+        "latency": latency,
+        "input_throughput": batch * inputs / ttft,
+        "output_throughput": batch * outputs / (latency - ttft),
+        "overall_throughput": batch * (inputs + outputs) / latency,
+        "last_ttft": ttft,
+        "last_gen_throughput": 300.5,
+        "acc_length": 1.25,
+        "cache_hit_rate": None,
+    }
+
+
+def sglang_eval() -> dict[str, Any]:
+    return {"score:std": 0.4, "score": 0.785, "latency": 61.5, "output_throughput": 812.25, "chars": 410.5}
+
+
+def sglang_eval_repeated() -> dict[str, Any]:
+    return {"chars": 410.5, "scores": ["0.780", "0.790"], "mean_score": 0.785, "latency": 61.5}
+
+
+def sgl_eval() -> dict[str, Any]:
+    aggregate = {"score": 0.9, "pass@1": 0.9}
+    return {"model": "m", "aggregate": aggregate, "latency_seconds": 30.5, "output_throughput_tps": 700.0}
+
+
 def encode(document: Any) -> bytes:
     return json.dumps(document, indent=1).encode()
 
