@@ -13,7 +13,7 @@ from typing import TextIO
 
 from console.release.events import apply
 from console.release.journal import Entry, Kind
-from console.release.state import Attempt, Outcome, RunState
+from console.release.state import ASKED, Attempt, Outcome, RunState
 from console.release.triage import ASK
 from console.safe_text import safe
 
@@ -48,7 +48,7 @@ def waiting_line(state: RunState, run_dir: Path) -> str:
 
 def _held(state: RunState) -> Iterator[str]:
     """What nothing goes on with before a person acts: rejected, refused, or failed for a reason of theirs."""
-    for attempt in state.attempts:
+    for attempt in (item for item in state.attempts if item.stage != ASKED):
         newest = state.stage(attempt.stage).latest(attempt.task) == attempt
         if newest and not attempt.reopened and attempt.outcome in (Outcome.REJECTED, Outcome.REFUSED):
             yield f"{safe(attempt.id)} is {attempt.outcome}: {safe(attempt.said)}"

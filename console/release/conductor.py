@@ -35,6 +35,7 @@ from console.release.decisions import (
     VerifyFreeze,
     Watch,
 )
+from console.release.desk import serve_desk
 from console.release.mailbox import Mailbox
 from console.release.ports import Connection
 from console.release.proposing import Release, make_plan
@@ -120,6 +121,7 @@ class Conductor:
             asyncio.create_task(self.mailbox.run(), name="mailbox"),
             asyncio.create_task(self.monitor.run(), name="monitor"),
             asyncio.create_task(serve_requests(self, self.mailbox, self._aborted), name="requests"),
+            asyncio.create_task(serve_desk(self), name="desk"),
         ]
         try:
             return await self._until_done(helpers)

@@ -206,6 +206,10 @@ def _freeze_known(state: RunState, data: Data, entry: Entry) -> RunState:
     return replace(state, freeze={**state.freeze, **data["freeze"]})
 
 
+def _proposal_refused(state: RunState, data: Data, entry: Entry) -> RunState:
+    return replace(state, refused=(*state.refused, data["id"]))
+
+
 def _stopped(state: RunState, data: Data, entry: Entry) -> RunState:
     return replace(state, stopped=data["detail"])
 
@@ -231,6 +235,7 @@ _READERS: Mapping[str, Callable[[RunState, Data, Entry], RunState]] = {
     "stage_started": _stage_started,
     "stage_passed": _stage_passed,
     "stage_failed": _stage_failed,
+    "proposal_refused": _proposal_refused,
     "setup_done": _setup_done,
     "target_known": _target_known,
     "job_proposed": _job_proposed,

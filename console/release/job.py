@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from backends.quoting import quote
 from console.release.canonical import canonical, sha256
+from console.release.state import ASKED
 
 CODE_LENGTH = 8
 """Digits of the short code that an operator types; the decision itself always names the full digest."""
@@ -71,6 +72,9 @@ class ExactJob(_Frozen):
         time: Time limit as sbatch takes it ("00:30:00").
         image: Container image that the script runs, empty for none.
         extra_options: Further sbatch options, passed as they are.
+        options: For a job that another program asked for: its own sbatch options, exactly, which the fields above
+            only repeat for people; empty for a job of the flow.
+        arguments: Arguments of the script.
         job_dir: The attempt's own folder on the cluster.
         claim_dir: Folder by which the token is claimed on the cluster.
         environment: Names and values that the script exports, in order.
@@ -100,9 +104,11 @@ class ExactJob(_Frozen):
     gpus_per_node: int = Field(ge=0)
     cpus_per_task: int = Field(ge=0)
     mem: str
-    time: Annotated[str, Field(pattern=r"^([0-9]+-)?[0-9]{1,2}:[0-9]{2}:[0-9]{2}$")]
+    time: Annotated[str, Field(pattern=r"^(([0-9]+-)?[0-9]{1,3}:[0-9]{2}:[0-9]{2})?$")]
     image: str
     extra_options: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
     job_dir: str
     claim_dir: str
     environment: tuple[tuple[_Variable, str], ...]
@@ -127,8 +133,8 @@ class ExactJob(_Frozen):
 
     @property
     def limit_s(self) -> int:
-        """Time limit in seconds."""
-        return seconds(self.time)
+        """Time limit in seconds; 0 where it is left to the partition."""
+        return seconds(self.time) if self.time else 0
 
     @property
     def gpus(self) -> int:
@@ -142,6 +148,11 @@ class ExactJob(_Frozen):
 
     def sbatch_options(self) -> tuple[str, ...]:
         """The options of sbatch, in order, as they are passed and as they are shown."""
+        if self.stage == ASKED:
+            # With arguments the script has to be named, and standard input is where it comes from.
+            script = ("/dev/stdin", *self.arguments) if self.arguments else ()
+            mark = f"--comment=gonogo:{self.token}:{self.digest[:16]}"
+            return ("--parsable", *self.options, f"--job-name={self.job_name}", mark, *script)
         options = [
             "--parsable",
             "--no-requeue",

@@ -294,6 +294,8 @@ def _identity(job: ExactJob) -> Lines:
 _LISTS: Mapping[str, Callable[[ExactJob], Lines]] = {
     "environment": lambda job: _pairs(job.environment, "="),
     "extra_options": lambda job: tuple(map(line_text, job.extra_options)),
+    "options": lambda job: tuple(map(line_text, job.options)),
+    "arguments": lambda job: tuple(map(line_text, job.arguments)),
     "uploads": _uploads,
     "results": lambda job: _pairs(job.results, " = "),
     "evidence": lambda job: _pairs(job.evidence, " = "),

@@ -17,6 +17,9 @@ from typing import Any
 SCHEMA_VERSION = 1
 STAGES = ("setup", "stage_target", "train", "freeze", "bench", "closeout")
 
+ASKED = "asked"
+"""Where a job says its stage: another program asked for it, and it belongs to no stage of the flow."""
+
 
 class StageStatus(StrEnum):
     """Where a stage stands."""
@@ -185,6 +188,8 @@ class RunState:
         freeze: Source, destination and manifest digest of the frozen drafter, once known.
         setup: What was learned about the cluster.
         interventions: How many HUMAN_INTERVENTION entries there are.
+        asked: Jobs that other programs asked for; they belong to no stage, and no verdict rests on them.
+        refused: Proposals of other programs that were none, by their names.
         entries: How many entries the log has, `head` the hash of the last.
     """
 
@@ -199,6 +204,8 @@ class RunState:
     target: Mapping[str, Any] = field(default_factory=dict)
     freeze: Mapping[str, Any] = field(default_factory=dict)
     setup: Mapping[str, Any] = field(default_factory=dict)
+    asked: tuple[Attempt, ...] = ()
+    refused: tuple[str, ...] = ()
     interventions: int = 0
     started_at: str = ""
     updated_at: str = ""
@@ -206,17 +213,19 @@ class RunState:
     head: str = "0" * 64
 
     def stage(self, name: str) -> Stage:
-        """A stage by name."""
+        """A stage of the flow by name, or all that other programs asked for, under the name of that."""
+        if name == ASKED:
+            return Stage(ASKED, attempts=self.asked)
         return next(stage for stage in self.stages if stage.name == name)
 
     def attempt(self, attempt_id: str) -> Attempt | None:
         """An attempt by the name of its submission."""
-        return next((item for stage in self.stages for item in stage.attempts if item.id == attempt_id), None)
+        return next((item for item in self.attempts if item.id == attempt_id), None)
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
-        """All attempts, stage by stage."""
-        return tuple(item for stage in self.stages for item in stage.attempts)
+        """All attempts, stage by stage; last those that other programs asked for outside the flow."""
+        return (*(item for stage in self.stages for item in stage.attempts), *self.asked)
 
     @property
     def current(self) -> Stage:
@@ -246,6 +255,8 @@ def from_json(data: Mapping[str, Any]) -> RunState:
             raise ValueError(f"schema_version is {data['schema_version']!r}, wanted {SCHEMA_VERSION}")
         own = {key: value for key, value in data.items() if key in RunState.__dataclass_fields__}
         own["stages"] = tuple(_stage_from_json(stage) for stage in data["stages"])
+        own["asked"] = tuple(map(_attempt_from_json, data.get("asked", ())))
+        own["refused"] = tuple(data.get("refused", ()))
         own["verdict"] = None if data["verdict"] is None else ReleaseVerdict(data["verdict"])
         entries, head = data["log"]["entries"], data["log"]["head"]
         if type(entries) is not int or not isinstance(head, str):
@@ -257,30 +268,35 @@ def from_json(data: Mapping[str, Any]) -> RunState:
         raise ValueError(f"not a state of a release: {error!r}") from None
 
 
+def _attempt_from_json(data: Mapping[str, Any]) -> Attempt:
+    results = tuple(ResultFile(**result) for result in data["results"])
+    return Attempt(**{**data, "outcome": Outcome(data["outcome"]), "results": results})
+
+
 def _stage_from_json(data: Mapping[str, Any]) -> Stage:
-    attempts = []
-    for item in data["attempts"]:
-        results = tuple(ResultFile(**result) for result in item["results"])
-        attempts.append(Attempt(**{**item, "outcome": Outcome(item["outcome"]), "results": results}))
+    attempts = tuple(map(_attempt_from_json, data["attempts"]))
     gates = []
     for item in data["gates"]:
         own = {key: value for key, value in item.items() if key != "pass"}
         own.update(passed=item["pass"], files=tuple(item["files"]), checks=tuple(item["checks"]))
         gates.append(GateRecord(**own))
     triage = tuple(Triage(**item) for item in data["triage"])
-    own = {**data, "status": StageStatus(data["status"]), "attempts": tuple(attempts)}
+    own = {**data, "status": StageStatus(data["status"]), "attempts": attempts}
     return Stage(**{**own, "gates": tuple(gates), "triage": triage})
 
 
 def put_attempt(state: RunState, attempt: Attempt) -> RunState:
     """The state with one attempt added or replaced."""
+    if attempt.stage == ASKED:
+        return replace(state, asked=_put(state.asked, attempt))
     stage = state.stage(attempt.stage)
-    others = tuple(item for item in stage.attempts if item.id != attempt.id)
-    if len(others) == len(stage.attempts):
-        attempts = (*others, attempt)
-    else:
-        attempts = tuple(attempt if item.id == attempt.id else item for item in stage.attempts)
-    return put_stage(state, replace(stage, attempts=attempts))
+    return put_stage(state, replace(stage, attempts=_put(stage.attempts, attempt)))
+
+
+def _put(attempts: tuple[Attempt, ...], attempt: Attempt) -> tuple[Attempt, ...]:
+    if all(item.id != attempt.id for item in attempts):
+        return (*attempts, attempt)
+    return tuple(attempt if item.id == attempt.id else item for item in attempts)
 
 
 def put_stage(state: RunState, stage: Stage) -> RunState:

@@ -111,8 +111,30 @@ async def await_decision(conductor: Conductor, name: str) -> None:
     except queue.QueueError as error:
         _record_decision(conductor, current, "invalidated", "conductor", str(error), None)
         return
-    if decision is None:
+    if decision is not None:
+        _log_decision(conductor, current, decision)
+
+
+def take_decision(conductor: Conductor, current: Attempt) -> None:
+    """Log the decision on a proposal if there is one by now; for jobs that nothing else waits for."""
+    if not (conductor.writer.run_dir / "submissions" / current.id / "decision.json").exists():
         return
+    try:
+        proposal = _as_proposed(conductor, current)
+    except queue.QueueError as error:
+        _record_decision(conductor, current, "invalidated", "conductor", str(error), None)
+        return
+    try:
+        decision = queue.decision_of(proposal)
+    except queue.QueueError as error:
+        # A file that is no decision decides nothing, and nobody can decide beside it.
+        _record_decision(conductor, current, "invalidated", "conductor", str(error), None)
+        return
+    if decision is not None:
+        _log_decision(conductor, current, decision)
+
+
+def _log_decision(conductor: Conductor, current: Attempt, decision: queue.Decision) -> None:
     if decision.digest != current.digest:
         reason = f"the decision is on digest {decision.digest}, proposed was {current.digest}"
         _record_decision(conductor, current, "invalidated", "conductor", reason, decision)

@@ -46,6 +46,8 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "time": st.from_regex(r"([0-9]-)?[0-9]{2}:[0-9]{2}:[0-9]{2}", fullmatch=True),
     "image": words,
     "extra_options": st.lists(words, max_size=3).map(tuple),
+    "options": st.lists(words, max_size=3).map(tuple),
+    "arguments": st.lists(words, max_size=3).map(tuple),
     "job_dir": words,
     "claim_dir": words,
     "environment": st.lists(st.tuples(variables, words), max_size=3).map(tuple),
@@ -197,7 +199,8 @@ def test_risky_changes_come_first() -> None:
 def test_a_change_of_any_field_but_the_attempt_is_named(name: str) -> None:
     other: dict[str, Any] = {
         "attempt": 2, "port": 23, "nodes": 3, "gpus_per_node": 5, "cpus_per_task": 1, "time": "02:00:00",
-        "extra_options": ("--exclusive",), "environment": (("A", "b"),), "uploads": (), "results": (), "evidence": (),
+        "options": ("--exclusive",), "arguments": ("a",), "extra_options": ("--exclusive",),
+        "environment": (("A", "b"),), "uploads": (), "results": (), "evidence": (),
     }  # fmt: skip
     after = with_changes(JOB, {name: other.get(name, "elsewhere")})
     assert name in [row[0] for row in changes(JOB, after)]

@@ -1,0 +1,280 @@
+"""From a command line to one exact job in the queue of a run; the proposer's side, which needs the run folder only."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from console.release import queue
+from console.release.asking.sbatch_line import Line, Option, clock_of, directives, read_line, refuse, seconds_of
+from console.release.canonical import sha256
+from console.release.errors import InputError, Problem
+from console.release.job import ExactJob, UploadRef, refuse_secrets
+from console.release.state import ASKED, RunState
+
+PREFIX = "ask-"
+"""How the names of asked proposals begin; the flow's own begin with a number."""
+
+MAX_SCRIPT_BYTES = 4 << 20
+MAX_UPLOAD_BYTES = 64 << 20
+_OURS = ("parsable", "job-name", "comment", "export", "wrap", "quiet", "verbose")
+"""Options that are taken out of the line: they become fields, or concern the answer only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a program asks for.
+
+    Attributes:
+        line: Its sbatch options, read.
+        script: The whole script.
+        summary: What it does and why, in one line, in the proposer's words.
+        uploads: Files that travel along, by name.
+        results: Kind and path (relative to the job's folder) of result files that it writes.
+    """
+
+    line: Line
+    script: str
+    summary: str
+    uploads: Mapping[str, bytes]
+    results: Mapping[str, str]
+
+
+def read_asked(
+    words: Sequence[str],
+    *,
+    stdin: bytes | None,
+    folder: Path,
+    summary: str = "",
+    uploads: Mapping[str, bytes] | None = None,
+    results: Mapping[str, str] | None = None,
+) -> Asked:
+    """Read an sbatch command line with its script.
+
+    Args:
+        words: The words after `sbatch`.
+        stdin: What stands on standard input, None where nothing is read from there.
+        folder: Folder that relative script names belong to.
+        summary: What it does, for the operator.
+        uploads: Files that travel along.
+        results: Result files by kind.
+
+    Raises:
+        InputError: When it cannot be read, or cannot be represented.
+    """
+    line = read_line(words)
+    data = _script_bytes(line, stdin, folder)
+    try:
+        script = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise refuse("script", "UTF-8 text", f"other bytes at {error.start}") from None
+    if not script.startswith("#!"):
+        raise refuse("script", "a first line that begins with #!", repr(script.split("\n")[0][:40]))
+    if "\r\n" in script:
+        raise refuse("script", "Unix line ends", "DOS line ends")
+    if "\0" in script:
+        raise refuse("script", "text", "a NUL byte")
+    return Asked(line, script, summary or _first_words(line), dict(uploads or {}), dict(results or {}))
+
+
+def _script_bytes(line: Line, stdin: bytes | None, folder: Path) -> bytes:
+    wrapped = line.value("wrap")
+    if wrapped is not None:
+        if line.words:
+            raise refuse("--wrap", "no script beside it", line.words[0])
+        return f"#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{wrapped}\n".encode(
+            "utf-8", "surrogateescape"
+        )
+    if line.words and line.words[0] not in ("-", "/dev/stdin"):
+        path = folder / line.words[0]
+        try:
+            if path.stat().st_size > MAX_SCRIPT_BYTES:
+                raise refuse("script", f"at most {MAX_SCRIPT_BYTES} bytes", f"{path.stat().st_size}")
+            return path.read_bytes()
+        except OSError as error:
+            raise refuse("script", "a file that can be read", f"{line.words[0]}: {error.strerror}") from None
+    if stdin is None or not stdin.strip():
+        raise refuse("script", "a script, as a file or on standard input", "nothing")
+    return stdin
+
+
+def _first_words(line: Line) -> str:
+    return " ".join(line.words)[:200] or line.value("job-name") or line.value("wrap") or "a script"
+
+
+def describe(options: Sequence[Option], script: str) -> dict[str, Any]:
+    """What options and `#SBATCH` lines together ask for, as the fields that people read.
+
+    The command line wins over the script, as with sbatch.
+
+    Raises:
+        InputError: When a value is none.
+    """
+    line = Line((*directives(script), *options), ())
+    nodes = _number("--nodes", (line.value("nodes") or "1").partition("-")[0])
+    time = line.value("time")
+    return {
+        "partition": line.value("partition") or "",
+        "account": line.value("account") or "",
+        "qos": line.value("qos") or "",
+        "nodes": max(1, nodes),
+        "gpus_per_node": _gpus(line, max(1, nodes)),
+        "cpus_per_task": _number("--cpus-per-task", line.value("cpus-per-task") or "0"),
+        "mem": line.value("mem") or "",
+        "time": clock_of(seconds_of(time)) if time is not None else "",
+        "image": line.value("container") or "",
+    }
+
+
+def _number(option: str, text: str) -> int:
+    if not re.fullmatch(r"\d{1,6}", text):
+        raise refuse(option, "a whole number", repr(text))
+    return int(text)
+
+
+def _gpus(line: Line, nodes: int) -> int:
+    """GPUs of one node, by whichever option asks for them; a total over all nodes is rounded up."""
+    for name, share in (("gpus-per-node", 1), ("gres", 1), ("gpus", nodes)):
+        value = line.value(name)
+        if value is None:
+            continue
+        counts = [_gpu_count(name, part) for part in value.split(",") if name != "gres" or part.startswith("gpu")]
+        return -(-sum(counts) // share)
+    return 0
+
+
+def _gpu_count(option: str, text: str) -> int:
+    last = text.rpartition(":")[2] if ":" in text else text
+    if last == "gpu":
+        return 1
+    return _number(f"--{option}", last)
+
+
+def exported(line: Line, environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """The variables that `--export` names, with their values, which become part of what is approved.
+
+    Raises:
+        InputError: For `--export=ALL`, and for a name that is not set.
+    """
+    value = line.value("export")
+    if value in (None, "NONE", ""):
+        return ()
+    found: dict[str, str] = {}
+    for part in str(value).split(","):
+        name, given, text = part.partition("=")
+        if name == "ALL":
+            raise refuse(
+                "--export",
+                "names of variables, or NONE",
+                "ALL",
+                "a whole environment is not approved: say which variables the job needs",
+            )
+        if name in ("NONE", "NIL"):
+            continue
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise refuse("--export", "the name of a variable", repr(name))
+        if not given and name not in environ:
+            raise refuse("--export", "a variable that is set", name)
+        found[name] = text if given else environ[name]
+    return tuple(found.items())
+
+
+def build(state: RunState, asked: Asked, environ: Mapping[str, str], *, token: str) -> ExactJob:
+    """The exact job, for the cluster that the run works on.
+
+    Raises:
+        InputError: When the run does not say yet where it works, or the request cannot be represented.
+        console.release.job.JobError: When it would carry a secret by value.
+    """
+    host, user, port = _login(state)
+    workspace = str(state.setup.get("workspace") or "")
+    if not workspace:
+        raise InputError(Problem("the run", "setup", "a run whose setup is done", "none yet", "try again in a moment"))
+    root = f"{workspace}/gonogo/{state.run_id}"
+    job_dir, claim_dir = f"{root}/asked/{token[:8]}", f"{root}/claims/{token}"
+    line = asked.line
+    own_comment = line.value("comment")
+    variables = (("GONOGO_TOKEN", token), ("GONOGO_JOB_DIR", job_dir), *exported(line, environ))
+    refuse_secrets(variables)
+    options = [(name, value) for name, value in line.options if name not in _OURS]
+    if not line.has("chdir"):
+        options.append(("chdir", job_dir))
+    options.append(("export", ",".join(_pair(name, value) for name, value in variables)))
+    name = line.value("job-name") or _script_option(asked.script, "job-name") or _plain_name(line)
+    fields = describe(options, asked.script)
+    summary = asked.summary + (f" (comment: {own_comment})" if own_comment else "")
+    return ExactJob(
+        run_id=state.run_id,
+        stage=ASKED,
+        task=f"asked-{token[:8]}",
+        attempt=1,
+        summary=summary,
+        cluster=str(state.inputs.get("cluster", "")),
+        host=host,
+        port=port,
+        user=user,
+        token=token,
+        job_name=f"{re.sub(r'[^A-Za-z0-9._-]', '_', name)[:100]}-{token[:8]}",
+        options=tuple(written(option) for option in options),
+        arguments=line.words[1:],
+        job_dir=job_dir,
+        claim_dir=claim_dir,
+        environment=variables,
+        script=asked.script,
+        uploads=tuple(
+            UploadRef(name=name, sha256=sha256(data), size=len(data)) for name, data in asked.uploads.items()
+        ),
+        results=tuple(sorted(asked.results.items())),
+        **fields,
+    )
+
+
+def written(option: Option) -> str:
+    """An option as it is passed."""
+    name, value = option
+    return f"--{name}" if value is None else f"--{name}={value}"
+
+
+def _pair(name: str, value: str) -> str:
+    if "," in value or "\n" in value:
+        raise refuse(
+            "--export", "values without commas and line breaks", f"{name}={value!r}", "write it into the script"
+        )
+    return f"{name}={value}"
+
+
+def _plain_name(line: Line) -> str:
+    if line.has("wrap"):
+        return "wrap"
+    return line.words[0].rpartition("/")[2] if line.words else "sbatch"
+
+
+def _script_option(script: str, name: str) -> str | None:
+    return Line(directives(script), ()).value(name)
+
+
+def _login(state: RunState) -> tuple[str, str, int]:
+    found = re.fullmatch(r"(.+)@([^@]+):(\d+)", str(state.inputs.get("login", "")))
+    if found is None:
+        raise InputError(Problem("the run", "login", "user@host:port", str(state.inputs.get("login", "")), ""))
+    return found.group(2), found.group(1), int(found.group(3))
+
+
+def propose(
+    run_dir: Path, state: RunState, asked: Asked, environ: Mapping[str, str], *, proposer: str, now: datetime
+) -> queue.Proposal:
+    """Put an asked job into the queue of a run.
+
+    Raises:
+        InputError: As `build`.
+        console.release.job.JobError: As `build`.
+    """
+    token = secrets.token_hex(8)
+    job = build(state, asked, environ, token=token)
+    proposal_id = f"{PREFIX}{now:%Y%m%d-%H%M%S}-{token[:8]}"
+    return queue.propose(run_dir, proposal_id, job, asked.uploads, proposer=proposer, time=now)
