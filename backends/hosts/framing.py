@@ -2,7 +2,8 @@
 
 The command that the login shell sees is always the same, so no login shell has to understand our quoting. The
 script's own standard input is a here-document of base64, so it cannot swallow the script. What it prints stands
-between two random marks; the second one carries the exit status, and without it there is no answer.
+between two random marks; the second one carries the exit status, and without it there is no answer. The marks stand
+on standard error too, since start-up files print there as well.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ def frame(script: str, args: Sequence[str] = (), data: bytes = b"", mark: str | 
     mark = mark or secrets.token_hex(16)
     words = " ".join(quote(word) for word in args)
     encoded = base64.encodebytes(data).decode("ascii")
-    head = f"set -- {words}\nprintf '%s\\n' BEGIN-{mark}\n"
+    head = f"set -- {words}\nprintf '%s\\n' BEGIN-{mark} >&2\nprintf '%s\\n' BEGIN-{mark}\n"
     if data:
         source, here = f"base64 -d <<'DATA-{mark}' | (", f"{encoded}DATA-{mark}\n"
         # The here-document begins on the line after the one that names it, so the body follows it.
         text = f"{head}{source}\n{here}{script}\n)\n"
     else:
         text = f"{head}(\n{script}\n) </dev/null\n"
-    tail = f"printf '\\n%s %d\\n' END-{mark} $?\n"
+    tail = f"ended=$?\nprintf '%s\\n' END-{mark} >&2\nprintf '\\n%s %d\\n' END-{mark} $ended\n"
     return Frame(mark, (text + tail).encode("utf-8", "surrogateescape"))
 
 
@@ -64,4 +65,10 @@ def unframe(mark: str, stdout: bytes, stderr: bytes) -> RunResult | None:
     found = end.search(stdout, start)
     if start < 0 or found is None:
         return None
-    return RunResult(stdout[start + len(begin) : found.start()], stderr, int(found.group(1)))
+    return RunResult(stdout[start + len(begin) : found.start()], own_errors(mark, stderr), int(found.group(1)))
+
+
+def own_errors(mark: str, stderr: bytes) -> bytes:
+    """What a script itself printed to standard error; all there is, where its first mark is missing."""
+    _, begun, said = stderr.rpartition(f"BEGIN-{mark}\n".encode())
+    return said.partition(f"END-{mark}\n".encode())[0] if begun else stderr

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from backends.errors import CouldNotAsk, FileMissing
 from backends.hosts.base import FileStat, Link, RunResult
-from backends.hosts.framing import frame, unframe
+from backends.hosts.framing import frame, own_errors, unframe
 
 _MISSING = 44
 
@@ -135,7 +135,7 @@ def _nanoseconds(word: bytes) -> int:
 
 def _instead(mark: str, stdout: bytes, stderr: bytes) -> str:
     """What came instead of an answer. Where our script did not even begin, the login's own words say why."""
-    said = stderr.decode("utf-8", "replace").strip()
+    said = own_errors(mark, stderr).decode("utf-8", "replace").strip()
     if f"BEGIN-{mark}".encode() not in stdout:
         said = f"{said}\n{stdout.decode('utf-8', 'replace').strip()}".strip()
         said = said and f"the login shell did not run our script, but said: {said[-300:]}"

@@ -20,6 +20,8 @@ PROGRAMS = {
     "tcsh": "tcsh",
     "fish": "fish",
     "zsh": "zsh",
+    "busybox": "busybox",
+    "mksh": "mksh",
     "python3": "python3",
 }
 """By program, the package that holds it."""

@@ -91,6 +91,10 @@ class Cluster:
         """
         return command(self.layout, *words)
 
+    def sql(self, statement: str) -> None:
+        """Change accounting's own database."""
+        self.root("mariadb", *self._socket(), "slurm_accounting", "-e", statement)
+
     def pause(self, name: str) -> None:
         """Stop a daemon in the middle of whatever it does, so that it takes connections and answers nothing."""
         pid = self.daemons.pid(name)

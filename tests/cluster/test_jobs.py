@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from backends.slurm.client import GRACE_LOOKS
-from backends.slurm.model import JobState, Presence
+from backends.slurm.client import GRACE_LOOKS, Slurm
+from backends.slurm.model import Accepted, JobState, Presence, SubmitRequest
 from tests.cluster.jobs import accepted, because, ended, make_request, reached, running, seen
 from tests.cluster.running import Cluster
 
@@ -183,11 +185,24 @@ async def test_how_jobs_ended_is_known_after_the_queue_forgot_them(cluster: Clus
                 status = await seen(slurm, job_id, request, lambda status: status.presence is Presence.IN_ACCOUNTING)
                 found[job_id] = f"{status.state} {status.exit_code}"
             assert found == expected
+            await _asked_for_after_ten_days(cluster, slurm, lost_id, lost)
             # Nobody ever heard of this one; that is believed only when it was seen several times.
             looks = [(await slurm.jobs({"999999": "f" * 16})).jobs["999999"].presence for _ in range(GRACE_LOOKS)]
             assert looks == [Presence.COULD_NOT_ASK] * (GRACE_LOOKS - 1) + [Presence.GONE]
         finally:
             cluster.forget_ended_jobs(after_s=300)
+
+
+async def _asked_for_after_ten_days(cluster: Cluster, slurm: Slurm, job_id: str, request: SubmitRequest) -> None:
+    """A run that is taken up again late: the answer was lost, and the job ended long ago."""
+    ago = 10 * 86400
+    columns = ("time_submit", "time_eligible", "time_start", "time_end")
+    changes = ", ".join(f"{column} = {column} - {ago}" for column in columns)
+    cluster.sql(f"UPDATE proving_job_table SET {changes} WHERE id_job = {job_id}")
+    Path(request.claim_dir, "receipt/stdout").write_text("")
+    outcome = await slurm.reconcile(request, submitted_at=time.time() - ago, settle_seconds=0)
+    assert outcome == Accepted(job_id)
+    assert await slurm.reconcile(request, submitted_at=None, settle_seconds=0) == Accepted(job_id)
 
 
 async def test_a_job_under_our_id_that_is_not_ours_is_not_taken_for_ours(cluster: Cluster) -> None:
