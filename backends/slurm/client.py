@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 
 from backends.errors import CouldNotAsk
 from backends.hosts.base import Host
@@ -26,6 +28,7 @@ from backends.slurm.parsing import (
     fields,
     is_job_id,
     job_id_of_answer,
+    number,
     parse_accounting,
     parse_partitions,
     parse_queue,
@@ -36,6 +39,10 @@ __all__ = ["Slurm", "is_job_id"]
 
 SUBMIT_TIMEOUT_S = 120.0
 ASK_TIMEOUT_S = 60.0
+DAY_S = 86400.0
+_SECONDS = re.compile(r"(\d+(?:\.\d+)?)\D*", re.ASCII)
+"""Seconds since the epoch; a `date` that knows no %N leaves it, or a part of it, behind the point."""
+
 GRACE_LOOKS = 3
 """A job must be missing from queue and accounting, both healthy, in so many looks in a row to be surely gone."""
 
@@ -83,7 +90,7 @@ class Slurm:
         if status == "0" and found is not None:
             return Accepted(found[0], found[1], said)
         if status not in ("", "0") and not stdout.strip() and permanent_refusal(said):
-            return Refused(said, int(status) if status.isdigit() else None)
+            return Refused(said, number(status))
         return Unknown(
             f"sbatch ended with {status or 'no status'} and said: {said or stdout.decode('utf-8', 'replace')}"
         )
@@ -135,7 +142,8 @@ class Slurm:
         ids: set[str] = set()
         for source, script in (("squeue", scripts.QUEUE_BY_NAME), ("sacct", scripts.ACCOUNTING_BY_NAME)):
             try:
-                result = await self._host.run(script, [self._path, request.job_name], timeout=ASK_TIMEOUT_S)
+                arguments = [self._path, request.job_name, _day_before(submitted_at)]
+                result = await self._host.run(script, arguments, timeout=ASK_TIMEOUT_S)
             except CouldNotAsk as error:
                 asked.append(Asked(source, str(error), False))
                 continue
@@ -250,6 +258,15 @@ class Slurm:
         )
 
 
+def _day_before(moment: float | None) -> str:
+    """From when accounting must be asked, as sacct takes it in UTC: clocks may differ by less than a day.
+
+    A submission may be asked for long after its job ended, and sacct shows nothing from before that moment.
+    """
+    since = DAY_S if moment is None else max(DAY_S, moment - DAY_S)
+    return f"{datetime.fromtimestamp(since, UTC):%Y-%m-%dT%H:%M:%S}"
+
+
 def _silence(status: int | str) -> str:
     """What to say of a command that ended without a word; 124 is what `timeout` ends with."""
     return f"no answer within {scripts.ACCOUNTING_TIMEOUT_S} s" if str(status) == "124" else f"exit status {status}"
@@ -257,5 +274,6 @@ def _silence(status: int | str) -> str:
 
 def _clock_offset(answer: Mapping[str, str], before: float, after: float) -> float:
     """Cluster time minus ours in seconds, at the middle of an exchange, however slow what lay between was."""
-    times = [float(answer[key]) for key in ("time", "time_after") if answer.get(key)]
+    found = [_SECONDS.fullmatch(answer.get(key, "")) for key in ("time", "time_after")]
+    times = [float(time.group(1)) for time in found if time is not None]
     return sum(times) / len(times) - (before + after) / 2 if times else 0.0

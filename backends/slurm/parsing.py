@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from backends.slurm.model import JobState, JobStatus, Partition, Presence
 
-_JOB_ID = re.compile(r"[1-9]\d{0,17}")
+_JOB_ID = re.compile(r"[1-9]\d{0,17}", re.ASCII)
 _ANSWER = re.compile(rb"([1-9]\d{0,17})(?:;([\w.-]+))?")
 
 _PERMANENT = (
@@ -96,7 +96,8 @@ def state_of(text: str) -> JobState:
 def parse_queue(data: bytes) -> tuple[float | None, dict[str, JobStatus]]:
     """The cluster's time, and the rows of `squeue` by job id; rows of another shape are left out."""
     lines = data.decode("utf-8", "replace").splitlines()
-    time = float(lines[0]) if lines and lines[0].strip().isdigit() else None
+    seconds = number(lines[0].strip()) if lines else None
+    time = None if seconds is None else float(seconds)
     jobs: dict[str, JobStatus] = {}
     for line in lines[1:]:
         # The job's name comes last: it may hold anything.
@@ -133,8 +134,8 @@ def parse_accounting(data: bytes) -> dict[str, JobStatus]:
             state,
             "",
             node,
-            int(elapsed) if elapsed.isdigit() else None,
-            int(limit) * 60 if limit.isdigit() else None,
+            number(elapsed),
+            None if number(limit) is None else int(limit) * 60,
             code,
             name="".join(name),
         )
@@ -149,7 +150,12 @@ def carries(status: JobStatus, token: str) -> bool:
     return not status.name or _TOKEN.fullmatch(token) is None or token[:8] in status.name
 
 
-_DURATION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)")
+def number(text: str) -> int | None:
+    """A number written in plain digits, None for anything else; Python would also take digits of other scripts."""
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+_DURATION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", re.ASCII)
 
 
 def duration(text: str) -> int | None:
@@ -161,7 +167,7 @@ def duration(text: str) -> int | None:
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
-_GPUS = re.compile(r"gpu:(?:[^:,()]+:)?(\d+)")
+_GPUS = re.compile(r"gpu:(?:[^:,()]+:)?(\d+)", re.ASCII)
 
 
 def parse_partitions(text: str) -> Mapping[str, Partition]:
@@ -169,13 +175,14 @@ def parse_partitions(text: str) -> Mapping[str, Partition]:
     found: dict[str, Partition] = {}
     for line in text.splitlines():
         parts = line.strip().split("|")
-        cpus = re.fullmatch(r"(\d+)\+?", parts[4]) if len(parts) == 6 else None
-        if cpus is None or not parts[3].isdigit():
+        cpus = re.fullmatch(r"(\d+)\+?", parts[4], re.ASCII) if len(parts) == 6 else None
+        nodes = number(parts[3]) if cpus is not None else None
+        if cpus is None or nodes is None:
             continue
         name = parts[0].rstrip("*")
         gpus = sum(int(count) for count in _GPUS.findall(parts[5])) if parts[5] not in ("N/A", "") else None
         gpus = 0 if parts[5] == "(null)" else gpus
-        row = Partition(name, parts[1] == "up", duration(parts[2]), int(parts[3]), int(cpus.group(1)), gpus)
+        row = Partition(name, parts[1] == "up", duration(parts[2]), nodes, int(cpus.group(1)), gpus)
         found[name] = _merge(found[name], row) if name in found else row
     return found
 

@@ -106,7 +106,7 @@ squeue -h -t all --me --name="$2" -o '%A'
 ACCOUNTING_BY_NAME = (
     _PRELUDE
     + """
-sacct -n -X -P -S now-7days --name="$2" -o JobIDRaw
+sacct -n -X -P -S "$3" --name="$2" -o JobIDRaw
 """
 )
 
@@ -155,11 +155,11 @@ say hostname "$(hostname)"
 say home "$HOME"
 say python "$(python3 -c 'import platform; print(platform.python_version())' 2>/dev/null)"
 say version "$(sbatch --version 2>/dev/null)"
-accounts=$(timeout "$2" sacctmgr -n -P show assoc user="$(id -un)" format=account 2>&1); status=$?
-say accounts "$accounts"; say accounts_status "$status"
-partitions=$(sinfo -h -o '%P|%a|%l|%D|%c|%G' 2>&1); status=$?
+accounts=$(timeout "$2" sacctmgr -n -P show assoc user="$(id -un)" format=account 2>&1); ended=$?
+say accounts "$accounts"; say accounts_status "$ended"
+partitions=$(sinfo -h -o '%P|%a|%l|%D|%c|%G' 2>&1); ended=$?
 say partitions "$partitions"
 say time_after "$(date +%s.%N)"
-exit "$status"
+exit "$ended"
 """
 )
