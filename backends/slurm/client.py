@@ -54,19 +54,31 @@ class Slurm:
         host: The login node.
         path: Folder of the Slurm commands, empty where they are on the PATH.
         wall: Seconds since the epoch, for clock differences and settle times.
+        submit_timeout: Seconds after which a submission without an answer is Unknown.
+        ask_timeout: Seconds after which any other question counts as not answered.
     """
 
-    def __init__(self, host: Host, *, path: str = "", wall: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        host: Host,
+        *,
+        path: str = "",
+        wall: Callable[[], float] = time.time,
+        submit_timeout: float = SUBMIT_TIMEOUT_S,
+        ask_timeout: float = ASK_TIMEOUT_S,
+    ) -> None:
         self._host = host
         self._path = path
         self._wall = wall
+        self._submit_timeout = submit_timeout
+        self._ask_timeout = ask_timeout
         self._missed: dict[str, int] = {}
 
     async def submit(self, request: SubmitRequest) -> SubmitOutcome:
         """Submit once. A lost or unclear answer is Unknown; this never raises for one."""
         script, data = scripts.submission(request)
         try:
-            result = await self._host.run(script, [self._path], data=data, timeout=SUBMIT_TIMEOUT_S)
+            result = await self._host.run(script, [self._path], data=data, timeout=self._submit_timeout)
         except CouldNotAsk as error:
             return Unknown(f"no answer to the submission: {error.said or 'none'}")
         answer = fields(result.stdout)
@@ -106,7 +118,7 @@ class Slurm:
             settle_seconds: How long it must be missing everywhere before it counts as not submitted.
         """
         try:
-            result = await self._host.run(scripts.RECONCILE, [request.claim_dir], timeout=ASK_TIMEOUT_S)
+            result = await self._host.run(scripts.RECONCILE, [request.claim_dir], timeout=self._ask_timeout)
         except CouldNotAsk as error:
             return Unknown("the cluster could not be asked", (Asked("claim", str(error), False),))
         answer = fields(result.stdout)
@@ -143,7 +155,7 @@ class Slurm:
         for source, script in (("squeue", scripts.QUEUE_BY_NAME), ("sacct", scripts.ACCOUNTING_BY_NAME)):
             try:
                 arguments = [self._path, request.job_name, _day_before(submitted_at)]
-                result = await self._host.run(script, arguments, timeout=ASK_TIMEOUT_S)
+                result = await self._host.run(script, arguments, timeout=self._ask_timeout)
             except CouldNotAsk as error:
                 asked.append(Asked(source, str(error), False))
                 continue
@@ -171,7 +183,7 @@ class Slurm:
         Raises:
             CouldNotAsk: When the queue gave no answer.
         """
-        result = await self._host.run(scripts.QUEUE, [self._path], timeout=ASK_TIMEOUT_S)
+        result = await self._host.run(scripts.QUEUE, [self._path], timeout=self._ask_timeout)
         if result.exit_status != 0:
             raise CouldNotAsk(self._host.name, "squeue", result.stderr.decode("utf-8", "replace").strip())
         cluster_time, queue = parse_queue(result.stdout)
@@ -192,7 +204,7 @@ class Slurm:
     async def _accounting(self, missing: list[str]) -> tuple[dict[str, JobStatus], str]:
         try:
             arguments = [self._path, ",".join(missing)]
-            result = await self._host.run(scripts.ACCOUNTING, arguments, timeout=ASK_TIMEOUT_S)
+            result = await self._host.run(scripts.ACCOUNTING, arguments, timeout=self._ask_timeout)
         except CouldNotAsk as error:
             return {}, str(error)
         if result.exit_status != 0:
@@ -219,7 +231,7 @@ class Slurm:
         """
         if not is_job_id(job_id):
             raise ValueError(f"not a job id: {job_id!r}")
-        result = await self._host.run(scripts.CANCEL, [self._path, job_id, expect_name], timeout=ASK_TIMEOUT_S)
+        result = await self._host.run(scripts.CANCEL, [self._path, job_id, expect_name], timeout=self._ask_timeout)
         if result.exit_status == scripts.NO_ANSWER:
             raise CouldNotAsk(self._host.name, "squeue", result.stderr.decode("utf-8", "replace").strip())
         said = (result.stdout + result.stderr).decode("utf-8", "replace").strip()
@@ -233,7 +245,7 @@ class Slurm:
         """
         before = self._wall()
         result = await self._host.run(
-            scripts.FACTS, [self._path, str(scripts.ACCOUNTING_TIMEOUT_S)], timeout=ASK_TIMEOUT_S
+            scripts.FACTS, [self._path, str(scripts.ACCOUNTING_TIMEOUT_S)], timeout=self._ask_timeout
         )
         after = self._wall()
         answer = {key: value.decode("utf-8", "replace").strip() for key, value in fields(result.stdout).items()}
