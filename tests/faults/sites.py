@@ -1,0 +1,148 @@
+"""Clusters that are submitted to: how to log in, what to submit, and their own record of what they accepted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import hashlib
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from backends.hosts.ssh import SshTarget
+from backends.sandbox import lifecycle
+from backends.sandbox.place import Place
+from backends.slurm.model import SubmitRequest, Upload
+from tests.sandbox.clusters import Cluster
+
+SMALL = b"print('a small file')\n"
+BIG = hashlib.shake_256(b"a file that fills several packets").digest(90_000)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Taken:
+    """One job that a cluster accepted, by its own record.
+
+    Attributes:
+        job_id: Its number.
+        token: The token that it carries.
+        at: When, seconds since the epoch.
+    """
+
+    job_id: str
+    token: str
+    at: float
+
+
+class Site(Protocol):
+    """What lanes see of a cluster."""
+
+    programs: Path
+    """Folder with an sbatch that can be made to hang; it stands first on the search path."""
+
+    def target(self) -> SshTarget:
+        """How to log in, without a proxy."""
+        ...
+
+    def request(self, token: str, *, big: bool) -> SubmitRequest:
+        """A submission."""
+        ...
+
+    def knob(self, name: str, value: Any) -> None:
+        """Make trouble; None takes it back."""
+        ...
+
+    def accepted(self) -> list[Taken]:
+        """Every job that was ever accepted."""
+        ...
+
+    def started(self) -> list[str]:
+        """The job ids of every start of a job's script."""
+        ...
+
+    async def quiet(self) -> None:
+        """Wait until nothing that was started over a connection is left."""
+        ...
+
+
+def make_hanging_sbatch(folder: Path, real: str) -> None:
+    """An sbatch that waits for as long as `hang/TOKEN` is there, where TOKEN is in its arguments."""
+    for name in ("hang", "hung"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    here = shlex.quote(str(folder))
+    script = f"""#!/bin/sh
+for file in {here}/hang/*; do
+  token=${{file##*/}}
+  case "$*" in *"$token"*) : > {here}/hung/"$token"; while [ -e "$file" ]; do sleep 0.05; done ;; esac
+done
+exec {real} "$@"
+"""
+    (folder / "sbatch").write_text(script)
+    (folder / "sbatch").chmod(0o755)
+
+
+def with_file(request: SubmitRequest, *, big: bool) -> SubmitRequest:
+    """The same submission with a file that travels along."""
+    data = BIG if big else SMALL
+    return dataclasses.replace(request, uploads=(Upload("tool.py", data, hashlib.sha256(data).hexdigest()),))
+
+
+class SandboxSite:
+    """An embedded cluster.
+
+    Args:
+        folder: Its own folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._cluster = Cluster(Place(folder), lifecycle.ensure(folder))
+        self.programs = folder / "hanging"
+        make_hanging_sbatch(self.programs, shlex.quote(str(self._cluster.place.programs / "sbatch")))
+
+    def target(self) -> SshTarget:
+        return self._cluster.target()
+
+    def request(self, token: str, *, big: bool) -> SubmitRequest:
+        return with_file(self._cluster.request("exit 0", token=token), big=big)
+
+    def knob(self, name: str, value: Any) -> None:
+        self._cluster.knob(name, value)
+
+    def accepted(self) -> list[Taken]:
+        found = self._cluster.accepted()
+        return [Taken(str(item["job_id"]), item["comment"].partition(":")[2], item["at"]) for item in found]
+
+    def started(self) -> list[str]:
+        return [str(item["job_id"]) for item in self._cluster.started()]
+
+    async def quiet(self) -> None:
+        marked = f"HOME={self._cluster.info.home}".encode()
+        async with asyncio.timeout(60):
+            while _with_environment(marked):
+                await asyncio.sleep(0.1)
+
+    def end(self) -> None:
+        """End the cluster."""
+        lifecycle.end_jobs(self._cluster.place.root)
+        lifecycle.stop(self._cluster.place.root)
+
+
+@contextlib.contextmanager
+def sandbox_site(folder: Path) -> Iterator[SandboxSite]:
+    """An embedded cluster, for a while."""
+    site = SandboxSite(folder)
+    try:
+        yield site
+    finally:
+        site.end()
+
+
+def _with_environment(marked: bytes) -> bool:
+    """Whether a living process was started with this variable."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if marked in (folder / "environ").read_bytes().split(b"\0"):
+                return True
+    return False
