@@ -323,6 +323,127 @@ def sgl_eval() -> dict[str, Any]:
     return {"model": "m", "aggregate": aggregate, "latency_seconds": 30.5, "output_throughput_tps": 700.0}
 
 
+def lm_eval() -> dict[str, Any]:
+    return {
+        "results": {
+            "gsm8k": {
+                "alias": "gsm8k",
+                "exact_match,strict-match": 0.9401,
+                "exact_match_stderr,strict-match": 0.0065,
+                "exact_match,flexible-extract": 0.9431,
+                "exact_match_stderr,flexible-extract": "N/A",
+            }
+        },
+        "group_subtasks": {"gsm8k": []},
+        "configs": {"gsm8k": {"task": "gsm8k", "num_fewshot": 3}},
+        "versions": {"gsm8k": 3.0},
+        "n-shot": {"gsm8k": 3},
+        "higher_is_better": {"gsm8k": {"exact_match": True}},
+        "n-samples": {"gsm8k": {"original": 1319, "effective": 1319}},
+        "config": {
+            "model": "local-completions",
+            "model_args": {"model": "/models/m", "num_concurrent": 65},
+            "batch_size": 65,
+            "limit": None,
+            "random_seed": 0,
+        },
+        "git_hash": "0a1b2c3",
+        "date": 1787000000.5,
+        "task_hashes": {},
+        "model_name": "/models/m",
+        "chat_template_sha": None,
+        "total_evaluation_time_seconds": "181.25",
+    }
+
+
+def atom(**metadata: Any) -> dict[str, Any]:
+    """An accuracy result with what one of the three scripts adds to the metadata."""
+    machine = {"docker_image": "rocm/atom:nightly", "gpu_name": "MI355X", "gpu_vram_gb": 288, "rocm_version": "7.1"}
+    return {**lm_eval(), "atom_ci_metadata": {**machine, **metadata}}
+
+
+def atom_native() -> dict[str, Any]:
+    return atom(mtp_acceptance_rate=62.5, avg_tokens_per_forward=2.88)
+
+
+def atom_oot() -> dict[str, Any]:
+    return atom(mtp_acceptance_overall=0.25, mtp_per_pos_acceptance=[0.5, 0.15, 0.1])
+
+
+def atom_sglang() -> dict[str, Any]:
+    return atom(mtp_acceptance_rate=62.5, mtp_accept_length=2.875, avg_tokens_per_forward=2.88)
+
+
+def atom_serving() -> dict[str, Any]:
+    duration, completed, output = 20.0, 80, 16000
+    latencies = {
+        f"{which}_{what}_ms": 12.5
+        for which in ("mean", "median", "std", "p99")
+        for what in ("ttft", "tpot", "itl", "e2el")
+    }
+    return {
+        "date": "20260822-101500",
+        "backend": "vllm",
+        "model_id": "deepseek-ai/DeepSeek-R1",
+        "tokenizer_id": "deepseek-ai/DeepSeek-R1",
+        "best_of": 1,
+        "num_prompts": completed,
+        "request_rate": "inf",
+        "burstiness": 1.0,
+        "max_concurrency": 8,
+        "duration": duration,
+        "completed": completed,
+        "total_input_tokens": 80000,
+        "total_output_tokens": output,
+        "request_throughput": completed / duration,
+        "request_goodput:": None,
+        "output_throughput": output / duration,
+        "total_token_throughput": (output + 80000) / duration,
+        "concurrency": 7.5,
+        "accept_length": 2.875,
+        "acceptance_rate": 0.625,
+        **latencies,
+        "random_input_len": 1024,
+        "random_output_len": 200,
+        "benchmark_backend": "ATOM",
+        "tensor_parallel_size": 8,
+    }
+
+
+def atom_dashboard_data() -> dict[str, Any]:
+    extra = "Run: https://example.org/1 | Threshold: 0.94"
+    benches = [
+        {"name": "ATOM::R1 accuracy (GSM8K)", "unit": "score", "value": 0.9431, "extra": extra},
+        {"name": "ATOM::R1 MTP acceptance (%)", "unit": "%", "value": 62.5, "extra": extra},
+        {"name": "ATOM::R1 avg toks/fwd (tok/fwd)", "unit": "tok/fwd", "value": 2.88},
+        {"name": "ATOM::R1 throughput", "unit": "tok/s", "value": 812.5},
+    ]
+    commit = {"id": "1aadc807ec9f978379fb3cf2828b03450e2e816c", "message": "x", "timestamp": "2026-08-22T10:00:00Z"}
+    run = {"commit": commit, "date": 1787000000000, "tool": "customBiggerIsBetter", "benches": benches}
+    return {
+        "lastUpdate": 1787000000000,
+        "repoUrl": "https://github.com/ROCm/ATOM",
+        "entries": {"Accuracy": [run]},
+    }
+
+
+def script(document: Any, name: str = "BENCHMARK_DATA") -> str:
+    return f"window.{name} = {json.dumps(document, indent=2)}"
+
+
+GOLDEN = """\
+# dataset: coding | temperature: 1.0 | output_len: 4096
+_metadata:
+  draft-model: Inferact/MiniMax-M3-EAGLE3
+minimax-m3:
+  thinking_on:
+    1: 1.78
+    3: 2.83
+  thinking_off:
+    3: 2.93
+"""
+
+
 def encode(document: Any) -> bytes:
     return json.dumps(document, indent=1).encode()
 
