@@ -21,12 +21,13 @@ from typing import Any
 from console.release.state import RunState, from_json, to_json
 from console.safe_text import safe
 
+LOG_NAME = "work_log.md"
 STATE_NAME = "specdec_state.json"
 REPORT_NAME = "SPECDEC_REPORT.md"
 RELEASE_NAME = "release.yaml"
 LIVE_NAME = "live.json"
 
-# `effects` and `journal` are imported where they are used: the console reads states on the way to its first frame.
+# `effects` is imported where they are used: the console reads states on the way to its first frame.
 
 _LOOKING_SECONDS = 0.25
 """A lock that is held for longer than this is held by more than a look at it."""
@@ -181,12 +182,10 @@ def require_run_folder(run_dir: Path) -> None:
     Raises:
         FolderError: When it is not.
     """
-    from console.release import journal
-
     if not run_dir.is_dir():
         raise FolderError(f"{run_dir}: no such folder; name the folder of a release")
-    if not (run_dir / journal.LOG_NAME).is_file():
-        raise FolderError(f"{run_dir}: holds no {journal.LOG_NAME}, so it is not the folder of a release")
+    if not (run_dir / LOG_NAME).is_file():
+        raise FolderError(f"{run_dir}: holds no {LOG_NAME}, so it is not the folder of a release")
 
 
 def read_state(run_dir: Path) -> RunState | None:

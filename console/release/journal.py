@@ -19,11 +19,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from console.release import effects
+from console.release import effects, folder
 from console.release.canonical import canonical, sha256
 from console.safe_text import safe
 
-LOG_NAME = "work_log.md"
+LOG_NAME = folder.LOG_NAME
 GENESIS = "0" * 64
 """What the first entry names as the hash before it."""
 
