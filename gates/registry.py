@@ -10,6 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from gates.acceptance import KINDS as ACCEPTANCE_KINDS
+from gates.acceptance import AcceptanceExpected, judge_acceptance
+from gates.accuracy import KINDS as ACCURACY_KINDS
+from gates.accuracy import AccuracyExpected, judge_accuracy
 from gates.bench import BenchExpected, judge_bench
 from gates.correctness import CorrectnessExpected, judge_correctness
 from gates.data import DataExpected, judge_data
@@ -74,6 +78,22 @@ GATES: Final[Mapping[str, Gate]] = {
             ("exact_match",),
             CorrectnessExpected,
             judge_correctness,
+        ),
+        Gate(
+            "acceptance",
+            "the target takes as many of the drafter's tokens as the catalog asks for",
+            ACCEPTANCE_KINDS,
+            AcceptanceExpected,
+            judge_acceptance,
+            frozenset(ACCEPTANCE_KINDS[1:]),
+        ),
+        Gate(
+            "accuracy",
+            "the server is the one that was asked for, and its answers are as right as the catalog asks for",
+            ACCURACY_KINDS,
+            AccuracyExpected,
+            judge_accuracy,
+            frozenset(ACCURACY_KINDS[1:]),
         ),
     )
 }

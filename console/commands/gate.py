@@ -25,6 +25,10 @@ SUMMARY: Final = "GITHUB_STEP_SUMMARY"
 EXPORT_ONLY: Final = "train"
 """The gate that can also look at an export alone."""
 
+CATALOG: Final = "catalog"
+SERVER: Final = "server_info"
+"""Kinds of files that have options of their own."""
+
 _SETTING: Final = "setting_"
 _WIDTHS: Final = (28, 32, 44)
 
@@ -60,6 +64,7 @@ def _add_gate(names: Any, gate: Gate) -> None:
         one.add_argument(
             "--target-config", type=Path, metavar="FILE", help="config.json of the export's target, with --export-only"
         )
+    _add_kinds(one, gate)
     add_json(one)
     known = ", ".join(setting.name for setting in fields(gate.settings))
     one.add_argument(
@@ -82,6 +87,36 @@ def _add_gate(names: Any, gate: Gate) -> None:
         )
 
 
+def _add_kinds(parser: argparse.ArgumentParser, gate: Gate) -> None:
+    """Options for files that stand beside the measured ones."""
+    if CATALOG in gate.kinds:
+        words = "catalog of thresholds, JSON or YAML (default: the one that comes with gonogo)"
+        parser.add_argument("--catalog", metavar="FILE", help=words)
+    if SERVER in gate.kinds:
+        words = "what the server said of its settings, for the measurement of the same place; may be repeated"
+        parser.add_argument("--server-info", action="append", default=[], metavar="FILE", help=words)
+
+
+def _beside(args: argparse.Namespace) -> list[str]:
+    """Those files as KIND=FILE."""
+    catalog = getattr(args, "catalog", None)
+    servers = enumerate(getattr(args, "server_info", ()), start=1)
+    named = [f"{SERVER}={path}" if number == 1 else f"{SERVER}_{number}={path}" for number, path in servers]
+    return named if catalog is None else [*named, f"{CATALOG}={catalog}"]
+
+
+def _read_kind(kind: str, path: Path) -> ResultBytes:
+    if kind != CATALOG:
+        return read_file(path)
+    from console.release.catalog_file import catalog_bytes
+    from gates.results.fields import ResultError
+
+    try:
+        return catalog_bytes(path)
+    except ResultError as error:
+        return ResultBytes(path.name, None, str(error))
+
+
 def run(args: argparse.Namespace) -> int:
     """Judge, print, add to the step's summary; returns the exit status."""
     gate = GATES[args.gate]
@@ -96,11 +131,11 @@ def run(args: argparse.Namespace) -> int:
         say("gonogo: --target-config goes with --export-only")
         return BAD_INPUT
     else:
-        paths = assign(gate, args.files)
+        paths = assign(gate, [*args.files, *_beside(args)])
         if isinstance(paths, str):
             say(f"gonogo: {paths}")
             return BAD_INPUT
-        verdict = run_gate(gate.name, {kind: read_file(path) for kind, path in paths.items()}, settings)
+        verdict = run_gate(gate.name, {kind: _read_kind(kind, path) for kind, path in paths.items()}, settings)
     if args.json:
         print_json(verdict.to_json())
     else:

@@ -309,6 +309,32 @@ def target_check() -> dict[str, Any]:
     }
 
 
+CATALOGUED = "DeepSeek-R1-0528-FP4 MTP"
+"""A model of the shipped catalog, with three draft tokens."""
+
+
+def accuracy() -> dict[str, Any]:
+    counted = counters(4000, (3200, 2480, 1800), 3)
+    served = {"model": CATALOGUED, "drafter": DRAFTER, "num_draft_tokens": 3}
+    return {
+        **head(),
+        "stage": "done",
+        "detail": "",
+        "task": "gsm8k",
+        "samples": 200,
+        "shots": 5,
+        "seed": 0,
+        "answered": 200,
+        "correct_strict": 190,
+        "correct_flexible": 191,
+        "output_tokens": 11600,
+        "requested": dict(served),
+        "server": {**served, "version": "tiny 1"},
+        "counters": counted,
+        "acceptance_length": length(counted),
+    }
+
+
 FILES: dict[str, dict[str, Any]] = {
     "target": {"stage_target": stage_target, "target_check": target_check},
     "data": {"data": data},
@@ -318,6 +344,8 @@ FILES: dict[str, dict[str, Any]] = {
     "freeze": {"freeze": freeze},
     "bench": {"bench": bench},
     "correctness": {"exact_match": exact_match},
+    "acceptance": {"acceptance": accuracy},
+    "accuracy": {"accuracy": accuracy},
 }
 """For each gate its files: kind and builder."""
 
@@ -330,6 +358,8 @@ EXPECTED: dict[str, dict[str, Any]] = {
     "freeze": {"token": TOKEN, "source": EXPORT, "destination": DRAFTER},
     "bench": {"token": TOKEN, "drafter": DRAFTER, "manifest_sha256": digest("manifest"), "draft_tokens": K},
     "correctness": {"token": TOKEN, "drafter": DRAFTER, "manifest_sha256": digest("manifest"), "draft_tokens": K},
+    "acceptance": {"token": TOKEN, "model": CATALOGUED, "drafter": "mtp", "draft_tokens": 3},
+    "accuracy": {"token": TOKEN, "model": CATALOGUED, "drafter": "mtp", "draft_tokens": 3},
 }
 """For each gate what a release expects of these files."""
 

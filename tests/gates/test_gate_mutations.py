@@ -27,6 +27,8 @@ UNREAD = {
     "train": r"config\.model_type|target_config\.architectures.*|detail",
     "freeze": r"detail",
     "target": r"error",
+    "acceptance": r"server\.version",
+    "accuracy": r"server\.version",
 }
 """Fields that the gate does not look at; only a number that is not finite matters there."""
 
@@ -39,6 +41,8 @@ OPTIONAL = {
     r"|thresholds(\..*)?|log\[\d+\]\.accuracy|log\[[0-2]\]\.grad_norm",
     "freeze": r"failure",
     "target": r"http_status|index_file",
+    "acceptance": r"detail",
+    "accuracy": r"detail",
 }
 """Fields that may be null or absent, but are not allowed to be of another type."""
 

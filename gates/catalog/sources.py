@@ -1,0 +1,295 @@
+"""From a file of a known producer to a `Measurement`; one small function for each producer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from gates.catalog.measured import Measurement, Value, value_of, values_of
+from gates.reading import ResultBytes, Unread
+from gates.results import (
+    atom_accuracy,
+    atom_serving,
+    lm_eval,
+    sglang_eval,
+    sglang_server,
+    sglang_serving,
+    specdec_acceptance,
+    speculation_profile,
+    vllm_bench,
+)
+from gates.results.documents import Loaded, load
+from gates.results.fields import Problem, Reading, ResultError
+from gates.results.meaning import Number
+
+Source = tuple[Callable[[Loaded], bool], Callable[[ResultBytes], tuple[Measurement, Reading]]]
+
+_TASK: Final = "gsm8k"
+_RULES: Final = {"strict": "strict-match", "flexible": "flexible-extract"}
+_ATOM_KEYS: Final = {"rate": "mtp_acceptance_rate", "length": "avg_tokens_per_forward"}
+_RANDOM: Final = ("random", "random-ids")
+
+
+def measure(file: ResultBytes, sources: Sequence[Source]) -> Measurement:
+    """What a file measured.
+
+    Raises:
+        ResultError: When nobody known wrote it, a needed field is not what it must be, or its own numbers contradict
+            each other.
+    """
+    loaded = load(file)
+    if isinstance(loaded, Unread):
+        why = file.why if file.data is None and file.why else f"{loaded.fault}: {loaded.why}"
+        raise ResultError(file.name, [Problem("", "a complete result file", why)], unread=True)
+    for looks, read in sources:
+        if looks(loaded):
+            measured, reading = read(file)
+            faults = [remark for remark in reading.remarks if remark.unusable]
+            if faults:
+                raise ResultError(file.name, [Problem(one.field, "a sound measurement", one.text) for one in faults])
+            return measured
+    raise ResultError(file.name, [Problem("", "a result file of a known producer", "another shape of file")])
+
+
+def _vllm(file: ResultBytes) -> tuple[Measurement, Reading]:
+    reading = vllm_bench.read(file)
+    run = _only(reading.runs, file)
+    spoken = run.speculation
+    _answered(file, run.completed, run.prompts, run.failed)
+    measured = Measurement(
+        file=file.name,
+        producer=reading.WRITTEN_BY,
+        rate=value_of(spoken and spoken.rate),
+        length=value_of(spoken and spoken.length),
+        positions=values_of(spoken and spoken.positions),
+        fields={
+            "rate": vllm_bench.SPECULATION[0],
+            "length": vllm_bench.SPECULATION[1],
+            "positions": vllm_bench.SPECULATION[5],
+        },
+    )
+    return measured, reading
+
+
+def _answered(file: ResultBytes, completed: Number, asked: Number, failed: Number | None) -> None:
+    """Requests that failed drop out of every mean, so a measurement with failures is none."""
+    if failed is not None and failed.value:
+        raise ResultError(file.name, [Problem(failed.field, "0", f"{failed.value:g}")])
+    if completed.value != asked.value:
+        raise ResultError(file.name, [Problem(completed.field, f"all {asked.value:g}", f"{completed.value:g}")])
+
+
+def _sglang_serving(file: ResultBytes) -> tuple[Measurement, Reading]:
+    reading = sglang_serving.read(file)
+    run = _only(reading.runs, file)
+    if run.dataset in _RANDOM:
+        found = f"{run.dataset!r}: on random text, acceptance says nothing of the drafter"
+        raise ResultError(file.name, [Problem("dataset_name", "a data set of real text", found)])
+    root = _root(file)
+    info = root.get("server_info")
+    steps = run.server.steps if run.server is not None else None
+    measured = Measurement(
+        file=file.name,
+        producer=reading.WRITTEN_BY,
+        length=value_of(run.length),
+        draft_tokens=value_of(steps),
+        server=info if isinstance(info, dict) else None,
+        fields={"length": "accept_length"},
+    )
+    return measured, reading
+
+
+def _sglang_server(file: ResultBytes) -> tuple[Measurement, Reading]:
+    """The ranks are averaged nowhere: the worst one counts, since a mean hides a rank whose drafter is dead."""
+    reading = sglang_server.read(file)
+    facts = reading.facts
+    lengths = [state.length for state in facts.states]
+    stated = [length for length in lengths if length is not None]
+    worst = min(stated, key=lambda length: length.exact) if stated and len(stated) == len(lengths) else None
+    silent = next((state.field for state in facts.states if state.length is None), "internal_states[0]")
+    measured = Measurement(
+        file=file.name,
+        producer=reading.WRITTEN_BY,
+        length=value_of(worst, file=file.name),
+        draft_tokens=value_of(facts.steps, file=file.name),
+        server=settings_of(_root(file)),
+        fields={"length": f"{silent}.avg_spec_accept_length"},
+    )
+    return measured, reading
+
+
+def settings_of(root: dict[str, Any]) -> dict[str, Any]:
+    """The settings in a server's answer; where prefill is apart, those of the first decode server."""
+    decode = root.get("decode")
+    if isinstance(decode, list) and decode and isinstance(decode[0], dict) and "model_path" not in root:
+        inner: dict[str, Any] = decode[0]
+        return inner
+    return root
+
+
+def _specdec(file: ResultBytes) -> tuple[Measurement, Reading]:
+    reading = specdec_acceptance.read(file)
+    run = reading.only()
+    place = run.histogram.field
+    longest = max(length for length, count in run.histogram.counts if count)
+    shares = run.positions(max(longest - 1, 1))
+    reached = [run.histogram.reached(position + 2) for position in range(len(shares))]
+    measured = Measurement(
+        file=file.name,
+        producer=reading.WRITTEN_BY,
+        length=value_of(run.average),
+        positions=tuple(Value(share, place) for share in reached if share is not None),
+        fields={"length": run.average.field, "positions": place},
+    )
+    return measured, reading
+
+
+def _profile(file: ResultBytes) -> tuple[Measurement, Reading]:
+    reading = speculation_profile.read(file)
+    measured = Measurement(
+        file=file.name,
+        producer=reading.WRITTEN_BY,
+        length=value_of(reading.per_step),
+        positions=values_of(reading.marginal),
+        draft_tokens=value_of(reading.k),
+        fields={"length": reading.per_step.field, "positions": reading.marginal.field},
+    )
+    return measured, reading
+
+
+def _run_eval(file: ResultBytes) -> tuple[Measurement, Reading]:
+    reading = sglang_eval.read(file)
+    return _scored(file, reading, reading.score), reading
+
+
+def _sgl_eval(file: ResultBytes) -> tuple[Measurement, Reading]:
+    reading = sglang_eval.read_sgl(file)
+    return _scored(file, reading, reading.score), reading
+
+
+def _scored(file: ResultBytes, reading: Reading, score: Number) -> Measurement:
+    found = Value(score.exact, score.field)
+    return Measurement(
+        file=file.name, producer=reading.WRITTEN_BY, accuracy={"": found}, fields={"accuracy": score.field}
+    )
+
+
+def _atom_silent(file: ResultBytes) -> tuple[Measurement, Reading]:
+    """A file without acceptance: so it looks when the server's log never said anything of it."""
+    reading = atom_accuracy.read(file)
+    return _atom(file, reading, {name: f"{atom_accuracy.METADATA}.{key}" for name, key in _ATOM_KEYS.items()}), reading
+
+
+def _atom_native(file: ResultBytes) -> tuple[Measurement, Reading]:
+    reading = atom_accuracy.read_native(file)
+    places = {"rate": reading.rate.field, "length": f"{atom_accuracy.METADATA}.{_ATOM_KEYS['length']}"}
+    return _atom(file, reading, places, rate=reading.rate, length=reading.length), reading
+
+
+def _atom_oot(file: ResultBytes) -> tuple[Measurement, Reading]:
+    """Positions without a counter are left out of the file, so the others may stand for another position each."""
+    reading = atom_accuracy.read_oot(file)
+    return _atom(file, reading, {"rate": reading.rate.field}, rate=reading.rate), reading
+
+
+def _atom_sglang(file: ResultBytes) -> tuple[Measurement, Reading]:
+    reading = atom_accuracy.read_sglang(file)
+    places = {"rate": reading.rate.field, "length": reading.length.field}
+    return _atom(file, reading, places, rate=reading.rate, length=reading.length), reading
+
+
+def _atom(
+    file: ResultBytes,
+    reading: atom_accuracy.AtomAccuracy,
+    places: dict[str, str],
+    *,
+    rate: Number | None = None,
+    length: Number | None = None,
+) -> Measurement:
+    made = _evaluated(file, reading, reading.evaluation)
+    fields = {**made.fields, **places}
+    return replace(made, rate=value_of(rate), length=value_of(length), chained=True, fields=fields)
+
+
+def _lm_eval(file: ResultBytes) -> tuple[Measurement, Reading]:
+    reading = lm_eval.read(file)
+    return _evaluated(file, reading, reading.evaluation), reading
+
+
+def _evaluated(file: ResultBytes, reading: Reading, evaluation: lm_eval.Evaluation) -> Measurement:
+    """The accuracy of the only task; where there are several, of GSM8K."""
+    tasks = evaluation.tasks if len(evaluation.tasks) == 1 else [one for one in evaluation.tasks if one.name == _TASK]
+    if len(tasks) != 1:
+        names = ", ".join(one.name for one in evaluation.tasks)
+        raise ResultError(file.name, [Problem("results", f"one task, or {_TASK} among several", names[:200])])
+    task = tasks[0]
+    scores = {rule: task.score("exact_match", filter_) for rule, filter_ in _RULES.items()}
+    return Measurement(
+        file=file.name,
+        producer=reading.WRITTEN_BY,
+        accuracy={rule: Value(one.value.exact, one.value.field) for rule, one in scores.items() if one is not None},
+        samples=value_of(task.examples),
+        shots=value_of(task.shots),
+        fields={
+            "accuracy": f'results.{task.name}["exact_match,{_RULES["flexible"]}"]',
+            "samples": f"n-samples.{task.name}.effective",
+            "shots": f"n-shot.{task.name}",
+        },
+        task=task.name,
+    )
+
+
+def _atom_serving(file: ResultBytes) -> tuple[Measurement, Reading]:
+    reading = atom_serving.read(file)
+    _answered(file, reading.completed, reading.prompts, None)
+    measured = Measurement(
+        file=file.name,
+        producer=reading.WRITTEN_BY,
+        rate=value_of(reading.rate),
+        length=value_of(reading.length),
+        chained=True,
+        fields={"rate": "acceptance_rate", "length": "accept_length"},
+    )
+    return measured, reading
+
+
+def _only(runs: Sequence[Any], file: ResultBytes) -> Any:
+    if len(runs) == 1:
+        return runs[0]
+    raise ResultError(file.name, [Problem("", "exactly one run", f"{len(runs)} runs, appended")])
+
+
+def _root(file: ResultBytes) -> dict[str, Any]:
+    loaded = load(file)
+    return {} if isinstance(loaded, Unread) or not loaded.parts else loaded.parts[0].root
+
+
+SGLANG_SERVER: Final[Source] = (sglang_server.looks, _sglang_server)
+
+ATOM: Final[tuple[Source, ...]] = (
+    (atom_accuracy.looks, _atom_silent),
+    (atom_accuracy.looks_oot, _atom_oot),
+    (atom_accuracy.looks_sglang, _atom_sglang),
+    (atom_accuracy.looks_native, _atom_native),
+)
+"""ATOM's three scripts, which give one quantity two units; and what each leaves when it found no acceptance."""
+
+ACCEPTANCE: Final[tuple[Source, ...]] = (
+    *ATOM,
+    (vllm_bench.looks, _vllm),
+    (sglang_serving.looks, _sglang_serving),
+    SGLANG_SERVER,
+    (specdec_acceptance.looks, _specdec),
+    (speculation_profile.looks, _profile),
+    (atom_serving.looks, _atom_serving),
+)
+"""Producers whose files state acceptance."""
+
+ACCURACY: Final[tuple[Source, ...]] = (
+    *ATOM,
+    (lm_eval.looks, _lm_eval),
+    (sglang_eval.looks, _run_eval),
+    (sglang_eval.looks_sgl, _sgl_eval),
+)
+"""Producers whose files state an accuracy."""
