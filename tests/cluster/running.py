@@ -79,6 +79,8 @@ class Cluster:
                     self.daemons.end_leftovers()
             self.daemons.end_leftovers()
             if delete:
+                for account in self.layout.accounts:
+                    self.end_processes(account)
                 accounts.delete_accounts(self.layout)
         if delete:
             accounts.delete_folder(self.layout)
@@ -169,7 +171,10 @@ class Cluster:
 
     def end_processes(self, account: Account) -> None:
         """End every process of an account at once, as when its machine goes down."""
-        uid = pwd.getpwnam(account.name).pw_uid
+        try:
+            uid = pwd.getpwnam(account.name).pw_uid
+        except KeyError:
+            return
         for pid in [*self.logins(account), *(pid for pid in all_pids() if owner_of(pid) == uid)]:
             _signal(pid, signal.SIGKILL)
 
