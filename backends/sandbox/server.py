@@ -92,14 +92,19 @@ async def _run_command(process: asyncssh.SSHServerProcess[bytes], place: Place) 
         env=login_environment(place),
         start_new_session=True,
     )
-    with contextlib.suppress(OSError, asyncssh.Error):
-        await process.redirect(stdin=child.stdin, stdout=child.stdout, stderr=child.stderr)
-        status = await child.wait()
-        await process.stdout.drain()
-        if status < 0:
-            process.exit_with_signal(signal.Signals(-status).name.removeprefix("SIG"))
-        else:
-            process.exit(status)
+    try:
+        with contextlib.suppress(OSError, asyncssh.Error):
+            await process.redirect(stdin=child.stdin, stdout=child.stdout, stderr=child.stderr)
+            status = await child.wait()
+            await process.stdout.drain()
+            if status < 0:
+                process.exit_with_signal(signal.Signals(-status).name.removeprefix("SIG"))
+            else:
+                process.exit(status)
+    finally:
+        # A lost link ends this task before it has passed on that there is no more to come.
+        assert child.stdin is not None
+        child.stdin.close()
 
 
 def login_environment(place: Place) -> dict[str, str]:
