@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import hashlib
 import shlex
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +17,9 @@ from backends.sandbox import lifecycle
 from backends.sandbox.place import Place
 from backends.slurm.model import SubmitRequest, Upload
 from tests.sandbox.clusters import Cluster
+
+QUIET_S = 30.0
+"""How long whatever was started over a connection may take to end, once all connections are gone."""
 
 SMALL = b"print('a small file')\n"
 BIG = hashlib.shake_256(b"a file that fills several packets").digest(90_000)
@@ -119,9 +123,11 @@ class SandboxSite:
 
     async def quiet(self) -> None:
         marked = f"HOME={self._cluster.info.home}".encode()
-        async with asyncio.timeout(60):
-            while _with_environment(marked):
-                await asyncio.sleep(0.1)
+        end = time.monotonic() + QUIET_S
+        while left := _with_environment(marked):
+            if time.monotonic() > end:
+                raise TimeoutError(f"left on the login node after {QUIET_S:g} s: {'; '.join(left)}")
+            await asyncio.sleep(0.1)
 
     def end(self) -> None:
         """End the cluster."""
@@ -139,10 +145,12 @@ def sandbox_site(folder: Path) -> Iterator[SandboxSite]:
         site.end()
 
 
-def _with_environment(marked: bytes) -> bool:
-    """Whether a living process was started with this variable."""
+def _with_environment(marked: bytes) -> list[str]:
+    """Command lines of the living processes that were started with this variable."""
+    found = []
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if marked in (folder / "environ").read_bytes().split(b"\0"):
-                return True
-    return False
+                words = (folder / "cmdline").read_bytes().decode("utf-8", "replace").replace("\0", " ")
+                found.append(f"{folder.name} {words}")
+    return found
