@@ -23,6 +23,7 @@ from gates.catalog.judging import (
     conclude,
     judge_server,
     measure,
+    read_foreign,
     slots,
 )
 from gates.catalog.measured import LENGTH_UNIT, RATE_UNIT, Measurement, Value
@@ -31,7 +32,6 @@ from gates.counters import ACCEPTANCE_FLOOR
 from gates.expectations import Kind, setting
 from gates.reading import ResultBytes
 from gates.record import Sheet
-from gates.results.fields import ResultError
 from gates.verdict import Check, FailureClass, Verdict
 
 GATE: Final = "accuracy"
@@ -105,7 +105,7 @@ def _judge_run(
     end: str,
 ) -> None:
     """Judge one measurement against its entry."""
-    account = None if server is None else _account(run.sheet, server)
+    account = None if server is None else read_foreign(run.sheet, server, (sources.SGLANG_SERVER,))
     if server is None or account is not None:
         judge_server(run.sheet, account or measured, entry)
     comparable(run, measured, entry, expected)
@@ -120,19 +120,6 @@ def _judge_run(
         length_bar = entry.bars.get("acceptance_length") or Bar((expected.min_acceptance_length,), "setting", "")
         run.bars += _length_bars(measured, account, length_bar)
     _tell(run.sheet, measured, account, value, bar, end)
-
-
-def _account(sheet: Sheet, server: ResultBytes) -> Measurement | None:
-    """What the server says of itself; what is wrong with that is written on the sheet."""
-    try:
-        return sources.measure(server, (sources.SGLANG_SERVER,))
-    except ResultError as error:
-        sheet.readable = sheet.readable and not error.unread
-        for one in error.problems:
-            cls = FailureClass.RESULT_MISSING if error.unread else _INVALID
-            name = "readable" if error.unread else "field"
-            sheet.check(name, False, one.found, one.expected, file=error.file, field=one.field, cls=cls)
-        return None
 
 
 def _judge_task(sheet: Sheet, measured: Measurement, entry: Entry) -> None:

@@ -77,20 +77,34 @@ def measure(
     if own.looks(file):
         run.measured = own.measure(run.sheet, file, expected, accuracy=accuracy)
         return run
-    try:
-        run.measured = sources.measure(file, known)
-    except ResultError as error:
-        missing = error.unread
-        run.sheet.readable = not missing
-        for one in error.problems:
-            cls = FailureClass.RESULT_MISSING if missing else _INVALID
-            name = "readable" if missing else "field"
-            run.sheet.check(name, False, one.found, one.expected, file=error.file, field=one.field, cls=cls)
+    run.measured = read_foreign(run.sheet, file, known)
+    if run.measured is None:
         return run
     run.sheet.fact("producer", run.measured.producer)
     if expected.token is not None:
         run.sheet.check("token", False, "nothing", f"= {shown(expected.token)}", file=file.name, field="token")
     return run
+
+
+def read_foreign(sheet: Sheet, file: ResultBytes, known: Sequence[sources.Source]) -> Measurement | None:
+    """Read a file of another producer; what is wrong with it is written on the sheet.
+
+    A file whose own numbers contradict each other is no measurement. What it says is still held against the bars, so
+    that one look shows everything that is wrong.
+    """
+    try:
+        measured, faults = sources.measure(file, known)
+    except ResultError as error:
+        sheet.readable = sheet.readable and not error.unread
+        name = "readable" if error.unread else "field"
+        cls = FailureClass.RESULT_MISSING if error.unread else _INVALID
+        for one in error.problems:
+            sheet.check(name, False, one.found, one.expected, file=error.file, field=one.field, cls=cls)
+        return None
+    for fault in faults:
+        wanted = "numbers that hang together"
+        sheet.check("sound", False, fault.text, wanted, file=file.name, field=fault.field, cls=_INVALID)
+    return measured
 
 
 def choose(
@@ -280,9 +294,11 @@ def conclude(
             sheet.fact(name, value)
     if entry is None:
         return sheet.verdict(_CONFIG, PRECEDENCE)
+    first = runs[0].file.name if runs else gate
     digests = {hashlib.sha256(run.file.data or b"").digest() for run in runs}
     if len(runs) > 1:
-        sheet.check("runs_differ", len(digests) == len(runs), len(digests), f"= {len(runs)}", unit="different files")
+        same = len(digests) == len(runs)
+        sheet.check("runs_differ", same, len(digests), f"= {len(runs)}", unit="different files", file=first)
     policy = entry.repeat
     good = sum(run.good for run in runs)
     enough = good >= policy.passes
@@ -290,7 +306,7 @@ def conclude(
         sheet.checks += runs[0].bars
         return sheet.verdict(low, PRECEDENCE)
     within = f"<= {policy.runs}, or the best of many tries would count"
-    sheet.check("runs", len(runs) <= policy.runs, len(runs), within, unit="measurements", cls=_CONFIG)
+    sheet.check("runs", len(runs) <= policy.runs, len(runs), within, unit="measurements", file=first, cls=_CONFIG)
     for number, run in enumerate(runs, start=1):
         if enough and run.sound and not run.good:
             under = "; ".join(f"{bar.name} {bar.measured} (wanted {bar.limit})" for bar in run.bars if not bar.ok)
@@ -302,7 +318,8 @@ def conclude(
     wanted = f">= {policy.passes} of {policy.runs}"
     if not decided:
         wanted += "; not decided yet, measure again and give every file"
-    sheet.check("repeats", enough, good, wanted, unit="measurements that pass", cls=low if decided else _INVALID)
+    cls = low if decided else _INVALID
+    sheet.check("repeats", enough, good, wanted, unit="measurements that pass", file=first, cls=cls)
     return sheet.verdict(low, PRECEDENCE)
 
 

@@ -20,7 +20,7 @@ from gates.results import (
     vllm_bench,
 )
 from gates.results.documents import Loaded, load
-from gates.results.fields import Problem, Reading, ResultError
+from gates.results.fields import Problem, Reading, Remark, ResultError
 from gates.results.meaning import Number
 
 Source = tuple[Callable[[Loaded], bool], Callable[[ResultBytes], tuple[Measurement, Reading]]]
@@ -31,12 +31,11 @@ _ATOM_KEYS: Final = {"rate": "mtp_acceptance_rate", "length": "avg_tokens_per_fo
 _RANDOM: Final = ("random", "random-ids")
 
 
-def measure(file: ResultBytes, sources: Sequence[Source]) -> Measurement:
-    """What a file measured.
+def measure(file: ResultBytes, sources: Sequence[Source]) -> tuple[Measurement, tuple[Remark, ...]]:
+    """What a file measured, and what its reader found that keeps it from being a measurement.
 
     Raises:
-        ResultError: When nobody known wrote it, a needed field is not what it must be, or its own numbers contradict
-            each other.
+        ResultError: When nobody known wrote it, or a needed field is not what it must be.
     """
     loaded = load(file)
     if isinstance(loaded, Unread):
@@ -45,10 +44,7 @@ def measure(file: ResultBytes, sources: Sequence[Source]) -> Measurement:
     for looks, read in sources:
         if looks(loaded):
             measured, reading = read(file)
-            faults = [remark for remark in reading.remarks if remark.unusable]
-            if faults:
-                raise ResultError(file.name, [Problem(one.field, "a sound measurement", one.text) for one in faults])
-            return measured
+            return measured, tuple(remark for remark in reading.remarks if remark.unusable)
     raise ResultError(file.name, [Problem("", "a result file of a known producer", "another shape of file")])
 
 
