@@ -28,12 +28,17 @@ give() { printf '%s %s\\n' "$1" "$(wc -c < "$2" | tr -d ' ')"; cat "$2"; printf 
 receipt() { say state sbatch; give stdout "$1/stdout"; give stderr "$1/stderr"; give status "$1/status"; }
 """
 
+_SBATCH = """printf %s "$$" > "$0/sbatch" && ln -s sbatch "$0/go" 2>/dev/null || exit 1
+umask "$1"; shift; exec sbatch "$@\""""
+"""Becomes sbatch, as a process that is known before it may begin: it lives on where the shell above it is killed."""
+
 
 def submission(request: SubmitRequest) -> tuple[str, bytes]:
     """The script that submits, and the archive of job script and uploads that it reads from its standard input.
 
     The claim is taken by creating a folder; `go`, a link that can be made only once and says by whom, right
-    before sbatch is called; the receipt appears whole, by a rename, before anything is answered.
+    before sbatch is called; the receipt appears whole, by a rename, before anything is answered. `process` and
+    `sbatch` name the two processes that a submission may still come from while there is no receipt.
     """
     options = " ".join(quote(option) for option in request.options)
     sums = "".join(f"{upload.sha256}  {upload.name}\n" for upload in request.uploads)
@@ -53,11 +58,12 @@ tar -xf - >/dev/null || fail "the files did not arrive whole"
 mv .submit.sh "$claim/submit.sh" || fail "the script did not arrive"
 sha256sum -c --quiet <<'SUMS' >/dev/null 2>&1 || fail "the files that arrived are not the files that were sent"
 {sums}SUMS
-printf '%s %s' "$$" "$(hostname)" > "$claim/process"
-if ! ln -s sbatch "$claim/go" 2>/dev/null; then say state 'not stored'; say said 'it was fenced off'; exit 0; fi
+/bin/sh -c 'printf "%s %s" "$PPID" "$(hostname)"' > "$claim/process"
 mkdir "$claim/receipt.tmp"
-(umask "$mask"; exec sbatch {options}) < "$claim/submit.sh" > "$claim/receipt.tmp/stdout" 2> "$claim/receipt.tmp/stderr"
+/bin/sh -c {quote(_SBATCH)} "$claim" "$mask" {options} < "$claim/submit.sh" \\
+  > "$claim/receipt.tmp/stdout" 2> "$claim/receipt.tmp/stderr"
 printf '%s' "$?" > "$claim/receipt.tmp/status"
+[ "$(readlink "$claim/go")" = sbatch ] || fail 'it was fenced off, or the claim could not be written'
 mv "$claim/receipt.tmp" "$claim/receipt"
 receipt "$claim/receipt"
 """
@@ -93,7 +99,10 @@ if [ "$(readlink "$2/go")" = fenced ]; then say state 'fenced go'; exit 0; fi
 if [ -d "$2/receipt" ]; then receipt "$2/receipt"; exit 0; fi
 read -r process host < "$2/process" 2>/dev/null
 if [ "$host" != "$(hostname)" ]; then say state elsewhere; say host "$host"; exit 0; fi
-kill -0 "$process" 2>/dev/null && say state running || say state silent
+for process in "$process" "$(cat "$2/sbatch" 2>/dev/null)"; do
+  if [ -n "$process" ] && kill -0 "$process" 2>/dev/null; then say state running; exit 0; fi
+done
+if [ -d "$2/receipt" ]; then receipt "$2/receipt"; else say state silent; fi
 """
 
 QUEUE_BY_NAME = (
