@@ -77,7 +77,7 @@ def run_of(release: Release) -> Run:
 
 
 def _run(fields: Fields) -> Run | None:
-    name, day, model = (fields.text(key, need=True) for key in ("run", "day", "model"))
+    name, day, model = (_words(fields, key) for key in ("run", "day", "model"))
     if "drafter" not in fields.values:
         fields.notes.problem(fields.at("drafter"), "text, or null for a run without a drafter", "nothing")
     drafter, healthy, why = fields.text("drafter"), fields.flag("healthy"), fields.text("why")
@@ -93,6 +93,13 @@ def _run(fields: Fields) -> Run | None:
         return None
     counts = [None if one is None else int(one.written) for one in (tokens, topk)]
     return Run(name, day, model, drafter, counts[0], counts[1], healthy, why or "", values)
+
+
+def _words(fields: Fields, key: str) -> str | None:
+    found = fields.text(key, need=True)
+    if found == "":
+        fields.notes.problem(fields.at(key), "text that is not empty", "empty text")
+    return found
 
 
 def _is_day(text: str) -> bool:

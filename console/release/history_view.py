@@ -169,7 +169,7 @@ def _table(series: Series) -> list[str]:
     rows = [head]
     for i, release in enumerate(series.releases):
         cells = [_cell(measure, series.points[measure.name][i]) for measure in MEASURES]
-        rows.append([safe(release.day), cut(release.run_id, 32), safe(release.verdict), *cells])
+        rows.append([safe(release.day), cut(safe(release.run_id), 32), safe(release.verdict), *cells])
     widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
@@ -199,6 +199,8 @@ def _plot(measure: Measure, points: Sequence[Point]) -> list[str]:
             sign = "o" if point.shift is None else "v" if point.shift < 0 else "^"
             rows[ROWS - 1 - round(part * (ROWS - 1))][column] = sign
     names = [_number(measure, high), *[""] * (ROWS - 2), _number(measure, low)]
+    if high == low:
+        rows, names = [rows[ROWS // 2]], names[:1]
     width = max(map(len, names))
     return [
         measure.title,
