@@ -133,6 +133,16 @@ COMMANDS = (
         "history",
     ),
     Command(
+        "inspect",
+        "what a file of another tool is, what it states in which unit, and what is odd about it",
+        (
+            "gonogo inspect acceptance_rate.json",
+            "gonogo inspect results.json --json",
+            "gonogo inspect odd.json --as vllm-bench",
+        ),
+        "inspect",
+    ),
+    Command(
         "freeze",
         "freeze a drafter with checksums, or verify a frozen one",
         ("gonogo freeze EXPORT_DIR DESTINATION", "gonogo freeze --verify DIR --manifest-sha256 HEX"),

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from gates.header import agree
-from gates.reading import ResultBytes
+from gates.reading import ResultBytes, kind_of
 from gates.results.documents import Loaded, Part
 from gates.results.fields import Fields, Notes, Reading, open_object, sure
 from gates.results.lm_eval import Evaluation, looks_evaluated, read_evaluation
@@ -153,7 +153,7 @@ def read(file: ResultBytes) -> AtomAccuracy:
     Raises:
         ResultError: When it has no score or no metadata, or a field is not what it must be.
     """
-    part, fields, evaluation, metadata = _open(file)
+    part, fields, evaluation, metadata = _open(file, (*NATIVE_KEYS, *OOT_KEYS, SGLANG_KEY))
     machine = _machine(metadata)
     fields.notes.remark(
         metadata.path, "no acceptance: speculation was off, or the script found nothing to read it from"
@@ -167,7 +167,7 @@ def read_native(file: ResultBytes) -> AtomNative:
     Raises:
         ResultError: When a needed field is missing or is not what it must be.
     """
-    part, fields, evaluation, metadata = _open(file)
+    part, fields, evaluation, metadata = _open(file, (*OOT_KEYS, SGLANG_KEY))
     machine = _machine(metadata)
     rate = metadata.number("mtp_acceptance_rate", RATE, need=True, high=100)
     length = metadata.number("avg_tokens_per_forward", LENGTH)
@@ -187,7 +187,7 @@ def read_oot(file: ResultBytes) -> AtomOot:
     Raises:
         ResultError: When a needed field is missing or is not what it must be.
     """
-    part, fields, evaluation, metadata = _open(file)
+    part, fields, evaluation, metadata = _open(file, (*NATIVE_KEYS, SGLANG_KEY))
     machine = _machine(metadata)
     rate = metadata.number("mtp_acceptance_overall", OOT_RATE, need=True, high=1)
     positions = metadata.series("mtp_per_pos_acceptance", OOT_POSITIONS, need=True, high=1)
@@ -218,7 +218,7 @@ def read_sglang(file: ResultBytes) -> AtomSglang:
     Raises:
         ResultError: When a needed field is missing or is not what it must be.
     """
-    part, fields, evaluation, metadata = _open(file)
+    part, fields, evaluation, metadata = _open(file, OOT_KEYS)
     machine = _machine(metadata)
     rate = metadata.number("mtp_acceptance_rate", SGLANG_RATE, need=True, high=100)
     length = metadata.number(SGLANG_KEY, SGLANG_LENGTH, need=True)
@@ -240,12 +240,18 @@ def read_sglang(file: ResultBytes) -> AtomSglang:
     )
 
 
-def _open(file: ResultBytes) -> tuple[Part, Fields, Evaluation, Fields]:
+def _open(file: ResultBytes, foreign: tuple[str, ...]) -> tuple[Part, Fields, Evaluation, Fields]:
+    """Read what all have. A key of another script would be read with the wrong unit or formula, and is refused."""
     part, fields = open_object(file)
     evaluation = read_evaluation(fields)
     metadata = fields.part(METADATA, need=True)
     if metadata is None:
         fields.notes.refuse()
+    for key in foreign:
+        if key in metadata.values:
+            fields.notes.problem(
+                metadata.at(key), "nothing, since another script writes it", kind_of(metadata.values[key])
+            )
     return part, fields, evaluation, metadata
 
 

@@ -74,13 +74,15 @@ def read(file: ResultBytes) -> AtomDashboard:
     values: list[DashboardValue] = []
     others = 0
     for suite in suites.values if suites is not None else ():
-        for run in suites.parts(suite) if suites is not None else ():
+        for run in suites.parts(suite, need=True) if suites is not None else ():
             found, skipped = _run(suite, run)
             values += found
             others += skipped
+    if suites is not None and not values and not others:
+        notes.problem(suites.path, "at least one entry", "none")
     repository = fields.text("repoUrl")
     if others:
-        notes.remark(fields.at("entries"), f"{others} entries have a unit that this reader leaves alone")
+        notes.remark(fields.at("entries"), f"{others} of another unit, which this reader leaves alone")
     return AtomDashboard(
         file=file.name,
         remarks=notes.close(loaded.parts),

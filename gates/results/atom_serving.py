@@ -53,6 +53,7 @@ class AtomServing(Reading):
     concurrency: Number | None
     measured: Number | None
     request_rate: Number | None
+    unlimited: bool
     duration: Number
     completed: Number
     input_tokens: Number
@@ -108,6 +109,7 @@ def read(file: ResultBytes) -> AtomServing:
         concurrency=fields.count("max_concurrency", CONCURRENCY, low=1),
         measured=fields.number("concurrency", MEASURED),
         request_rate=None if unlimited else fields.number("request_rate", REQUEST_RATE),
+        unlimited=unlimited,
         duration=duration,
         completed=completed,
         input_tokens=inputs,

@@ -91,6 +91,9 @@ def load(file: ResultBytes) -> Loaded | Unread:
         found = _split_sequence(text, start, script=bool(script))
         if not isinstance(found, Unread):
             layout = layout or _layout_of(text, found)
+    elif script:
+        fault = Fault.SYNTAX if first else Fault.TRUNCATED
+        return Unread(fault, f"no object stands behind window.{script} = at {_place(text, start)}")
     else:
         return Loaded(file.name, Layout.TEXT, (), script, text)
     if isinstance(found, Unread):

@@ -232,7 +232,7 @@ class Fields:
             as_text: Whether this producer writes the number as text.
             whole: Whether it is a whole number.
         """
-        if not self._there(key, "a number", need):
+        if not self._there(key, _kind(whole, as_text), need):
             return None
         value = self._finite(key, self.values[key], need=need, as_text=as_text, whole=whole)
         if value is None:
@@ -339,7 +339,7 @@ class Fields:
 
     def _finite(self, key: str | int, value: Any, *, need: bool, as_text: bool, whole: bool) -> float | None:
         place = self.at(key) if isinstance(key, str) else step(self.path, key)
-        what = "a whole number" if whole else "a number written as text" if as_text else "a number"
+        what = _kind(whole, as_text)
         if isinstance(value, Unusable) or (as_text and isinstance(value, str) and _spoilt(value)):
             self.notes.named.add(place)
             shown = value.text if isinstance(value, Unusable) else value
@@ -373,6 +373,10 @@ class Fields:
             self.notes.problem(step(self.path, i), f"{_bounds(*bounds)} ({meaning.name})", f"{value:g}")
             return None
         return value
+
+
+def _kind(whole: bool, as_text: bool) -> str:
+    return "a whole number" if whole else "a number written as text" if as_text else "a number"
 
 
 def _spoilt(text: str) -> bool:

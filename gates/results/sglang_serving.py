@@ -59,7 +59,8 @@ class ServingRun:
     """One line.
 
     Attributes:
-        request_rate: None is without limit; see `traced`.
+        request_rate: None without limit, with a trace, and where the file says nothing.
+        unlimited: Whether the file says that there is no limit.
         traced: Whether requests were sent at the times of a trace.
         concurrency: `max_concurrency`; None is without limit.
         measured: Requests at a time, as measured.
@@ -71,6 +72,7 @@ class ServingRun:
     backend: str
     dataset: str | None
     request_rate: Number | None
+    unlimited: bool
     traced: bool
     concurrency: Number | None
     measured: Number | None
@@ -78,7 +80,7 @@ class ServingRun:
     completed: Number
     input_tokens: Number
     output_tokens: Number
-    retokenized: Number | None
+    retokenized: Number
     request_throughput: Number
     output_throughput: Number
     latencies: Table
@@ -143,24 +145,25 @@ def _run(fields: Fields) -> ServingRun | None:
     throughput = fields.number("output_throughput", THROUGHPUT, need=True)
     if "accept_length" not in fields.values:
         fields.notes.problem(fields.at("accept_length"), "a number or null", "nothing")
-    rate, traced = _request_rate(fields)
+    rate, unlimited, traced = _request_rate(fields)
     tag, dataset = fields.text("tag"), fields.text("dataset_name")
     concurrency = fields.count("max_concurrency", CONCURRENCY, low=1)
     measured = fields.number("concurrency", MEASURED)
-    retokenized = fields.count("total_output_tokens_retokenized", RETOKENIZED)
+    retokenized = fields.count("total_output_tokens_retokenized", RETOKENIZED, need=True)
     latencies = read_latencies(fields, _LATENCIES, LATENCY)
     length = fields.number("accept_length", LENGTH)
     info = fields.part("server_info")
     server = read_facts(info, need=False) if info is not None else None
     if backend is None or duration is None or completed is None or inputs is None or outputs is None:
         return None
-    if requests is None or throughput is None:
+    if requests is None or throughput is None or retokenized is None:
         return None
     run = ServingRun(
         tag=tag,
         backend=backend,
         dataset=dataset,
         request_rate=rate,
+        unlimited=unlimited,
         traced=traced,
         concurrency=concurrency,
         measured=measured,
@@ -179,15 +182,15 @@ def _run(fields: Fields) -> ServingRun | None:
     return run
 
 
-def _request_rate(fields: Fields) -> tuple[Number | None, bool]:
-    """The rate, None without limit; and whether the times of a trace were followed."""
+def _request_rate(fields: Fields) -> tuple[Number | None, bool, bool]:
+    """The rate; whether it is without limit; whether the times of a trace were followed."""
     value = fields.values.get("request_rate")
     if isinstance(value, Unusable) and value.text == "Infinity":
         fields.notes.named.add(fields.at("request_rate"))
-        return None, False
+        return None, True, False
     if value in ("trace", "inf"):
-        return None, value == "trace"
-    return fields.number("request_rate", REQUEST_RATE), False
+        return None, value == "inf", value == "trace"
+    return fields.number("request_rate", REQUEST_RATE), False, False
 
 
 def _remark(fields: Fields, run: ServingRun) -> None:

@@ -136,6 +136,8 @@ def _run(notes: Notes, part: Part) -> AcceptanceRun | None:
     categories = fields.table("Category_AL", ONE_CATEGORY)
     if average is None or requests is None or histogram is None or conditional is None or joint is None:
         return None
+    for empty in (table for table in (conditional, joint) if not table.written):
+        notes.problem(empty.field, "at least one length", "none")
     if not histogram.steps:
         notes.problem(histogram.field, "at least one step", "none")
         return None

@@ -120,9 +120,7 @@ def read(file: ResultBytes) -> TrainerState:
     part, fields = open_object(file)
     done = fields.count("global_step", GLOBAL_STEP, need=True)
     goal = fields.count("max_steps", MAX_STEPS, need=True)
-    if "log_history" not in fields.values:
-        fields.notes.problem(fields.at("log_history"), "a list of objects", "nothing")
-    rows = fields.parts("log_history")
+    rows = fields.parts("log_history", need=True)
     entries, evaluations, summaries = _sort(rows)
     epoch, epochs = fields.number("epoch", EPOCH), fields.number("num_train_epochs", EPOCHS)
     flops = _flops(fields)

@@ -105,7 +105,8 @@ class BenchRun:
         model: `model_id`.
         prompts: Requests to send.
         concurrency: `max_concurrency`; None is without limit.
-        request_rate: None where the file says "inf".
+        request_rate: None where the file says "inf", and where it says nothing.
+        unlimited: Whether it says "inf".
         observed: `max_concurrent_requests`, where the version writes it.
         completed: Answered requests.
         failed: Failed requests; None where the version does not write it.
@@ -118,6 +119,7 @@ class BenchRun:
     prompts: Number
     concurrency: Number | None
     request_rate: Number | None
+    unlimited: bool
     observed: Number | None
     duration: Number
     completed: Number
@@ -196,6 +198,7 @@ def _level(value: float | None) -> str:
 
 
 def _run(fields: Fields) -> BenchRun | None:
+    fields.text("endpoint_type", need=True)  # what forks of the same program do not write
     model = fields.text("model_id", need=True)
     prompts = fields.count("num_prompts", PROMPTS, need=True)
     duration = fields.number("duration", DURATION, need=True)
@@ -230,6 +233,7 @@ def _run(fields: Fields) -> BenchRun | None:
         prompts=prompts,
         concurrency=concurrency,
         request_rate=rate,
+        unlimited=fields.values.get("request_rate") == "inf",
         observed=observed,
         duration=duration,
         completed=completed,

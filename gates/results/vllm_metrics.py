@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from gates.counters import MOST_DRAFT_TOKENS, Counters
+from gates.header import agree
 from gates.reading import ResultBytes
 from gates.record import LARGEST
 from gates.results.documents import Layout, Loaded
@@ -256,8 +257,8 @@ def _engine(notes: Notes, model: str, engine: str, kinds: dict[str, list[Sample]
     if positions.written:
         if rises(positions.values) or positions.values[0] > drafts.value:
             notes.fault(positions.field, "rises, or exceeds the steps: a position cannot be taken that often")
-        if sum(positions.written) != accepted.value:
-            notes.remark(positions.field, f"add up to {sum(positions.written):g} of {accepted.value:g} accepted tokens")
+        if not agree(sum(positions.written), accepted.value):
+            notes.fault(positions.field, f"add up to {sum(positions.written):g} of {accepted.value:g} accepted tokens")
     return EngineCounters(engine, model, drafts, draft_tokens, accepted, positions)
 
 

@@ -76,7 +76,7 @@ def test_no_speculation_keys_have_three_causes() -> None:
 
 def test_some_of_the_speculation_keys_are_not_enough() -> None:
     error = refusal(vllm_bench.read, drop(bench(), ("spec_decode_num_drafts",)))
-    assert str(error) == "result.json: spec_decode_num_drafts: expected a number; found nothing"
+    assert str(error) == "result.json: spec_decode_num_drafts: expected a whole number; found nothing"
 
 
 def test_a_length_of_zero_stands_for_no_drafts() -> None:
@@ -260,7 +260,8 @@ def test_a_position_without_a_series_is_zero_and_moves_nothing() -> None:
     text = metrics(engines=1, position_1=False).replace('position="0"', 'position="1"')
     made = counters(text)
     assert made.engines[0].positions.values == (0, 150)
-    assert faults(made) == ["vllm:spec_decode_num_accepted_tokens_per_pos_total"]
+    place = "vllm:spec_decode_num_accepted_tokens_per_pos_total"
+    assert faults(made) == [place, place], "they rise, and do not add up"
 
 
 def test_a_server_that_does_not_speculate() -> None:
