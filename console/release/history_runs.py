@@ -6,7 +6,8 @@ Such a file is a list of objects, or one object a line:
      "healthy": true, "why": "", "acceptance_rate": 0.612, "acceptance_length": 2.84, "accuracy": 0.955}
 
 Rates and accuracies are fractions 0-1, lengths tokens per target step with the bonus token. `run`, `day`, `model` and
-`drafter` are needed; what was not measured is left out.
+`drafter` are needed; what was not measured is left out. The `data.js` of ATOM's dashboard is such a list too: one entry
+for each CI run, in order, without the number of draft tokens.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from console.release import history
 from console.release.history import MAGIC, Release
 from gates.catalog.decimals import decimal
 from gates.catalog.propose import Run
-from gates.reading import MAX_BYTES, ResultBytes
-from gates.results.documents import Layout
+from gates.reading import MAX_BYTES, ResultBytes, Unread
+from gates.results import atom_dashboard
+from gates.results.documents import Layout, load
 from gates.results.fields import Fields, Problem, ResultError, open_file
 from gates.results.meaning import Bonus, Meaning, Scope, Unit
 
@@ -38,6 +40,14 @@ _MEANINGS: Final = {
     "acceptance_length": Meaning("acceptance length", Unit.TOKENS_PER_STEP, Scope.RUN, bonus=Bonus.WITH),
     "accuracy": Meaning("accuracy", Unit.FRACTION, Scope.RUN),
 }
+_SHOWN_AS: Final = {
+    "MTP acceptance (%)": "acceptance_rate",
+    "avg toks/fwd": "acceptance_length",
+    "accuracy (GSM8K)": "accuracy",
+}
+"""How the dashboard's names end, behind the name of the model."""
+
+_DASHBOARD: Final = "as the model's name says"
 _TOKENS: Final = Meaning("draft tokens", Unit.TOKENS, Scope.SETTING)
 
 
@@ -56,7 +66,11 @@ def read_runs(path: Path) -> list[Run]:
         raise ResultError(str(path), [Problem("", "a history, or runs as JSON", why)], unread=True) from None
     if data.startswith(MAGIC):
         return [run_of(release) for release in history.read(path)]
-    loaded, notes = open_file(ResultBytes(path.name, data), Layout.LIST, Layout.LINES, Layout.OBJECT)
+    file = ResultBytes(path.name, data)
+    script = load(file)
+    if not isinstance(script, Unread) and atom_dashboard.looks(script):
+        return _dashboard(atom_dashboard.read(file))
+    loaded, notes = open_file(file, Layout.LIST, Layout.LINES, Layout.OBJECT)
     found = [_run(Fields(notes, part.path, part.root)) for part in loaded.parts]
     notes.close(loaded.parts)
     return [run for run in found if run is not None]
@@ -74,6 +88,21 @@ def run_of(release: Release) -> Run:
     return Run(
         release.run_id, release.day, release.model, release.drafter, release.draft_tokens, None, ready, why, values
     )
+
+
+def _dashboard(read: atom_dashboard.AtomDashboard) -> list[Run]:
+    """The runs of a dashboard, one for each CI run and model. Their order is that of the file; days are not stated."""
+    found: dict[tuple[str, str], Run] = {}
+    order: dict[str, int] = {}
+    for one in read.values:
+        place = one.value.field.rpartition(".benches")[0]
+        number = order.setdefault(place, len(order) + 1)
+        for end, measure in _SHOWN_AS.items():
+            if one.name.endswith(end):
+                model = one.name.removesuffix(end).strip()
+                fresh = Run(f"{one.commit[:12]} at {place}", f"CI run {number:06d}", model, _DASHBOARD)
+                found.setdefault((place, model), fresh).values[measure] = one.value.exact
+    return [run for run in found.values() if "acceptance_rate" in run.values]
 
 
 def _run(fields: Fields) -> Run | None:

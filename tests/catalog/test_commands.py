@@ -101,6 +101,36 @@ def test_propose_from_a_file_of_runs(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert json.loads(capsys.readouterr().out)["catalog"] is None
 
 
+def test_propose_from_atoms_dashboard(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rates = [61.02, 60.84, 61.15, 61.3, 36.02, 36.1]
+    runs = [
+        {
+            "commit": {"id": f"{i:040x}"},
+            "date": 1_780_000_000_000 + i,
+            "benches": [
+                {"name": f"{FP4} accuracy (GSM8K)", "unit": "score", "value": 0.9538},
+                {"name": f"{FP4} MTP acceptance (%)", "unit": "%", "value": rate},
+                {"name": f"{FP4} avg toks/fwd", "unit": "tok/fwd", "value": round(1 + 3 * rate / 100, 2)},
+                {"name": "other accuracy (GSM8K)", "unit": "score", "value": 0.5},
+            ],
+        }
+        for i, rate in enumerate(rates)
+    ]
+    document = json.dumps({"lastUpdate": 1, "repoUrl": "https://example.org", "entries": {"Benchmark": runs}})
+    file = write(tmp_path / "data.js", f"window.BENCHMARK_DATA = {document}".encode())
+    assert main(["catalog", "propose", file, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    (entry,) = printed["catalog"]["entries"]
+    assert entry["model"] == FP4
+    assert entry["bars"]["acceptance_rate"]["bar"] == 0.593
+    # Accuracy never noticed, so no run is left out for its sake.
+    assert entry["bars"]["accuracy"]["bar"] == 0.924
+    assert [(one["measure"], one["day"]) for one in printed["left_out"]] == [
+        ("acceptance_rate", "CI run 000005"),
+        ("acceptance_rate", "CI run 000006"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("changed", "field"),
     [
