@@ -73,6 +73,7 @@ class Slurm:
         self._submit_timeout = submit_timeout
         self._ask_timeout = ask_timeout
         self._missed: dict[str, int] = {}
+        self._absent_since: dict[str, float] = {}
 
     async def submit(self, request: SubmitRequest) -> SubmitOutcome:
         """Submit once. A lost or unclear answer is Unknown; this never raises for one."""
@@ -115,7 +116,7 @@ class Slurm:
         Args:
             request: The submission; its uploads are not needed.
             submitted_at: When it was begun, seconds since the epoch by our clock, None where unknown.
-            settle_seconds: How long it must be missing everywhere before it counts as not submitted.
+            settle_seconds: How long it must be seen missing everywhere, every time, before it counts as not submitted.
         """
         try:
             result = await self._host.run(scripts.RECONCILE, [request.claim_dir], timeout=self._ask_timeout)
@@ -168,10 +169,20 @@ class Slurm:
             return Accepted(ids.pop())
         if ids:
             return Unknown("several jobs carry this token", tuple(asked), tuple(sorted(ids)))
-        settled = submitted_at is not None and self._wall() - submitted_at >= settle_seconds
-        if settled and all(item.healthy for item in asked):
+        if submitted_at is not None and self._is_settled(request.token, asked, settle_seconds):
             return NotSubmitted(f"missing from queue and accounting for {settle_seconds:g} s")
         return Unknown("no job carries this token yet", tuple(asked))
+
+    def _is_settled(self, token: str, asked: list[Asked], settle_seconds: float) -> bool:
+        """Whether a job that nothing shows now has been missing for so long, with every source alive at every look.
+
+        Counted from the first such look: what was submitted long ago may have reached sbatch a moment ago.
+        """
+        if not all(item.healthy for item in asked):
+            self._absent_since.pop(token, None)
+            return False
+        now = self._wall()
+        return now - self._absent_since.setdefault(token, now) >= settle_seconds
 
     async def jobs(self, names: Mapping[str, str]) -> QueueReading:
         """Look at jobs with one queue query, and one of accounting for those that it does not show.
