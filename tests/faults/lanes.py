@@ -25,7 +25,7 @@ KEEPALIVE_S = 0.5
 PATIENCE_S = 12.0
 """How long an outcome is asked for, where nothing keeps it from being found."""
 
-TROUBLED_PATIENCE_S = 2.0
+TROUBLED_PATIENCE_S = 2.5
 """How long it is asked for while something lasts that no asking ends; longer than a job must be missing."""
 
 PAUSE_S = 0.05
@@ -172,13 +172,16 @@ class _Run:
             self._proxy.arm(plan.fault)
         else:
             await self._host.run("true")
-            self._proxy.arm(plan.fault)
+            self._proxy.arm(NO_FAULT if plan.hang else plan.fault)
         submitting = asyncio.create_task(lane._slurm(self._host).submit(self._request))
-        if plan.act is Act.SHELL:
+        if plan.hang:
             await until((lane._site.programs / "hung" / self._request.token).exists)
-            self._struck = kill_shells_above(self._request.token) > 0
+            if plan.act is Act.SHELL:
+                self._struck = kill_shells_above(self._request.token) > 0
+            else:
+                self._struck = self._proxy.harm(plan.fault.do)
         outcome = await submitting
-        if plan.act is Act.NOTHING:
+        if not plan.hang:
             self._struck = self._proxy.struck or plan.fault.do is Do.NOTHING
         if plan.moment is not None:
             # What was held arrives now, later than a job must be missing, and is seen to be carried out.

@@ -52,7 +52,7 @@ class Plan:
         heals: Whether the cluster's trouble ends while the outcome is asked for.
         act: What befalls a process.
         moment: When an act strikes, seconds after the start; None for at the fault's byte.
-        hang: Whether sbatch hangs, until `then`.
+        hang: Whether sbatch hangs, until `then`. The fault strikes once it does, whatever byte it names.
         then: When the held goes on.
         pause: For MEANWHILE, seconds after the first question.
         again: Whether a second process submits the same, as soon as the first knows no outcome.
@@ -78,11 +78,13 @@ class Plan:
 Maker = Callable[[int, float], dict[str, Any]]
 """Makes the fields of one plan from its place in its row and a position from 0 to 1."""
 
-SETTLE_S = 0.8
+SETTLE_S = 1.2
 """How long a job must be missing everywhere before it counts as not submitted."""
 
-LATE_S = 0.4
+LATE_S = 0.8
 """How late queue and accounting are where they are late; it must be less than SETTLE_S."""
+
+_NO_ACCOUNT = "Batch job submission failed: Invalid account or account/partition combination specified"
 
 TROUBLE: dict[str, tuple[tuple[str, Any], ...]] = {
     "accepted, then a time-out": (("submit", {"how": "accept-time-out"}),),
@@ -90,7 +92,15 @@ TROUBLE: dict[str, tuple[tuple[str, Any], ...]] = {
     "accepted, then exit 1": (("submit", {"how": "accept-exit-1"}),),
     "accepted in silence": (("submit", {"how": "accept-silent"}),),
     "a time-out without a job": (("submit", {"how": "time-out", "seconds": 0.1}),),
-    "refused": (("submit", {"how": "refuse", "said": "Batch job submission failed: Invalid account"}),),
+    "refused": (
+        (
+            "submit",
+            {
+                "how": "refuse",
+                "said": _NO_ACCOUNT,
+            },
+        ),
+    ),
     "controller down": (("controller", "down"),),
     "accounting down": (("accounting", "down"), ("submit", {"how": "accept-time-out"})),
     "late queue": (("queue_delay_s", LATE_S), ("submit", {"how": "accept-exit-1"})),
@@ -192,10 +202,10 @@ class _Rows:
             then = Then.AFTER if index % 2 else Then.MEANWHILE
             return {"act": Act.SHELL, "hang": True, "then": then, "fresh": index % 3 == 0}
 
-        def hanging(index: int, place: float) -> dict[str, Any]:
+        def hanging(index: int, _: float) -> dict[str, Any]:
             do = (Do.RESET, Do.SWALLOW, Do.HALF)[index % 3]
             then = Then.AFTER if index % 2 else Then.MEANWHILE
-            return {"fault": self._fault(do, Way.DOWN, place), "hang": True, "then": then, "fresh": index % 2 == 0}
+            return {"fault": Fault(do), "hang": True, "then": then, "fresh": index % 2 == 0}
 
         self.rows.append(("sbatch hangs, its shell killed", 20, shell))
         self.rows.append(("sbatch hangs, link lost", 20, hanging))

@@ -66,6 +66,20 @@ class _Link:
         self.black: set[Way] = set()
         self.half = False
 
+    def harm(self, do: Do) -> None:
+        """End or silence this connection, both ways."""
+        match do:
+            case Do.RESET:
+                self.reset()
+            case Do.CLOSE:
+                self.close()
+            case Do.HALF:
+                self.half = True
+                self.black |= set(Way)
+                reset(self.client)
+            case _:
+                self.black |= set(Way)
+
     def reset(self) -> None:
         for writer in (self.client, self.server):
             reset(writer)
@@ -112,6 +126,12 @@ class FaultProxy:
         self._fault, self._call, self._released = fault, call, asyncio.Event()
         self.struck = False
         self.passed = {Way.UP: 0, Way.DOWN: 0}
+
+    def harm(self, do: Do) -> bool:
+        """Let a RESET, CLOSE, HALF or SWALLOW strike every connection now; returns whether there was one."""
+        for link in self._links:
+            link.harm(do)
+        return bool(self._links)
 
     def disarm(self) -> None:
         """No new harm; what was held or swallowed stays so."""
@@ -173,14 +193,8 @@ class FaultProxy:
         rest = chunk[room:]
         self.struck = True
         match fault.do:
-            case Do.RESET:
-                link.reset()
-            case Do.CLOSE:
-                link.close()
-            case Do.HALF:
-                link.half = True
-                link.black |= {Way.UP, Way.DOWN}
-                reset(link.client)
+            case Do.RESET | Do.CLOSE | Do.HALF:
+                link.harm(fault.do)
             case Do.SWALLOW:
                 link.black.add(way)
             case Do.HOLD:
