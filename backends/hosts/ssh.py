@@ -27,6 +27,11 @@ from backends.hosts.shell import ShellHost
 MAX_CHANNELS = 8
 """OpenSSH allows 10 sessions on a connection by default."""
 
+CHANNEL_PATIENCE_S = 10.0
+"""How long to ask again for a channel that the server has no room for; a script's own time limit ends it sooner."""
+
+CHANNEL_RETRY_S = 0.2
+
 LOGIN_FLOOR_S = 2.0
 """Never log in more often than this, however often something asks."""
 
@@ -104,13 +109,13 @@ class SshHost(ShellHost):
         connection = await self._connected()
         try:
             async with self._channels:
-                process = await connection.create_process(
-                    COMMAND, encoding=None, stdin=asyncssh.PIPE, request_pty=False
-                )
+                process = await self._open_channel(connection)
                 try:
                     stdout, stderr = await process.communicate(stdin)
                 finally:
                     process.close()
+                # The server counts a session until it is closed on both sides.
+                await process.wait_closed()
         except asyncssh.ChannelOpenError as error:
             if connection.is_closed():
                 self._lost(str(error))
@@ -120,6 +125,22 @@ class SshHost(ShellHost):
             raise CouldNotAsk(self.name, "run a script", str(error)) from None
         self._set(LinkState.UP)
         return stdout or b"", stderr or b""
+
+    async def _open_channel(self, connection: Any) -> Any:
+        """Open a channel, again after a moment where the server has no room: nothing was run then.
+
+        A server counts sessions that have ended until it has cleared them away, and others may share the limit.
+        """
+        import asyncssh
+
+        until = self._monotonic() + CHANNEL_PATIENCE_S
+        while True:
+            try:
+                return await connection.create_process(COMMAND, encoding=None, stdin=asyncssh.PIPE, request_pty=False)
+            except asyncssh.ChannelOpenError:
+                if connection.is_closed() or self._monotonic() >= until:
+                    raise
+                await asyncio.sleep(CHANNEL_RETRY_S)
 
     def _lost(self, detail: str) -> None:
         self._set(LinkState.DOWN, detail)

@@ -67,6 +67,17 @@ async def test_more_sessions_than_openssh_allows_are_refused(cluster: Cluster) -
             process.close()
 
 
+async def test_a_host_waits_for_room_where_the_server_has_none(cluster: Cluster, host: SshHost) -> None:
+    await host.run("true")
+    connection = host._connection
+    crowd = [await connection.create_process("exec /bin/sh -s", encoding=None) for _ in range(10)]
+    answer = asyncio.create_task(host.run("echo in at last"))
+    crowd[0].close()
+    assert (await answer).stdout == b"in at last\n"
+    for process in crowd[1:]:
+        process.close()
+
+
 async def test_another_key_does_not_open_it(cluster: Cluster, tmp_path: Path) -> None:
     stranger = tmp_path / "stranger"
     asyncssh.generate_private_key("ssh-ed25519").write_private_key(str(stranger))
