@@ -136,13 +136,18 @@ def add(path: Path, release: Release) -> bool:
             if found[0] == release.head:
                 return False
             raise HistoryError(f"{path}: holds another run {safe(release.run_id)} (its log ends differently)")
-        columns = [getattr(release, name) for name in _COLUMNS]
+        columns = [_storable(getattr(release, name)) for name in _COLUMNS]
         database.execute(f"INSERT INTO releases VALUES ({','.join('?' * len(columns))})", columns)
         database.executemany(
             "INSERT INTO measurements VALUES (?,?,?,?,?)",
             [(release.run_id, one.gate, one.name, float(one.value), one.sha256) for one in release.measured],
         )
     return True
+
+
+def _storable(value: str | int | None) -> str | int | None:
+    """Text as SQLite takes it: half of a surrogate pair, which JSON may hold, is written out."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def read(path: Path, model: str | None = None) -> list[Release]:

@@ -94,6 +94,11 @@ def test_many_writers_at_once_lose_nothing(tmp_path: Path) -> None:
     assert len(history.read(path)) == 8
 
 
+def test_text_that_no_file_can_hold_is_written_out(file: Path) -> None:
+    history.add(file, release(6, 0.6, why="half a pair: \ud800", day="2026-07-07"))
+    assert history.read(file)[-1].why == "half a pair: \\ud800"
+
+
 def test_other_files_are_refused_with_one_line(tmp_path: Path, file: Path) -> None:
     with pytest.raises(HistoryError, match="no history yet"):
         history.read(tmp_path / "none.sqlite")
