@@ -64,7 +64,6 @@ class _Link:
     def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
         self.client, self.server = client, server
         self.black: set[Way] = set()
-        self.half = False
 
     def harm(self, do: Do) -> None:
         """End or silence this connection, both ways."""
@@ -74,7 +73,6 @@ class _Link:
             case Do.CLOSE:
                 self.close()
             case Do.HALF:
-                self.half = True
                 self.black |= set(Way)
                 reset(self.client)
             case _:
@@ -177,10 +175,11 @@ class FaultProxy:
             while chunk := await reader.read(CHUNK):
                 if way not in link.black:
                     await self._forward(link, way, chunk, writer)
-        # The server of a link that was cut at our side only is left waiting until the link is dropped.
-        if link.half and way is Way.UP:
+        # An end is swallowed too: the other side is left waiting until the link is dropped.
+        if way in link.black:
             await self._released.wait()
-        writer.close()
+        with contextlib.suppress(OSError, RuntimeError):
+            writer.write_eof()
 
     async def _forward(self, link: _Link, way: Way, chunk: bytes, writer: asyncio.StreamWriter) -> None:
         fault = self._fault
