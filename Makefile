@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-cluster kills bench screenshots check format clean
+.PHONY: demo test test-cluster kills faults bench screenshots check format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -22,6 +22,9 @@ test-cluster: $(STAMP)  ## The tests over a real Slurm and OpenSSH, as root; fai
 
 kills: $(STAMP)         ## Kill releases at 50 enumerated points, twice in a row, and at random moments
 	$(BIN)/python -m tests.kills $(KILLS)
+
+faults: $(STAMP)        ## Submit 1,000 jobs under faults of network, cluster and process; nothing doubled, nothing lost
+	$(BIN)/python -m tests.faults $(FAULTS)
 
 bench: $(STAMP)         ## Time to the first frame, and peak memory of a headless release, each beside a peer or a limit
 	$(BIN)/python -m tests.benchmarks $(BENCH)

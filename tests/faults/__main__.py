@@ -33,13 +33,19 @@ def main() -> int:
     parser.add_argument("--only", default="", help="numbers of submissions (3,17), or a word of their kind")
     parser.add_argument("--lanes", type=int, default=6, help="so many at once on the sound cluster")
     parser.add_argument("--troubled", type=int, default=2, help="clusters with trouble, one submission at a time")
+    parser.add_argument("--real", metavar="DIR", help="submit to the real cluster of `python -m tests.cluster up DIR`")
     parser.add_argument("--verbose", action="store_true", help="print each submission")
     args = parser.parse_args()
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gonogo-faults-") as name, contextlib.ExitStack() as stack:
         folder = Path(name)
-        sites = [stack.enter_context(sandbox_site(folder / f"cluster-{n}")) for n in range(1 + args.troubled)]
-        groups = [Group(site, 1 if index else args.lanes, bool(index)) for index, site in enumerate(sites)]
+        if args.real is not None:
+            from tests.faults.real import RealSite
+
+            groups = [Group(RealSite(args.real), args.lanes, troubled=False)]
+        else:
+            sites = [stack.enter_context(sandbox_site(folder / f"cluster-{n}")) for n in range(1 + args.troubled)]
+            groups = [Group(site, 1 if index else args.lanes, bool(index)) for index, site in enumerate(sites)]
         report = print_finding if args.verbose else lambda finding: None
         result = asyncio.run(run(groups, folder, args.seed, args.count, choice(args.only), report))
     return summary(result, args.seed, time.monotonic() - begin)

@@ -87,10 +87,23 @@ exec {real} "$@"
     (folder / "sbatch").chmod(0o755)
 
 
-def with_file(request: SubmitRequest, *, big: bool) -> SubmitRequest:
-    """The same submission with a file that travels along."""
-    data = BIG if big else SMALL
-    return dataclasses.replace(request, uploads=(Upload("tool.py", data, hashlib.sha256(data).hexdigest()),))
+def make_request(home: Path, token: str, body: str, *, big: bool) -> SubmitRequest:
+    """A submission as a release makes them, with a file that travels along."""
+    job_dir, name, data = home / "jobs" / token, f"gonogo-{token[:8]}", BIG if big else SMALL
+    options = (
+        "--parsable",
+        "--no-requeue",
+        "--export=NONE",
+        f"--job-name={name}",
+        f"--comment=gonogo:{token}",
+        f"--chdir={job_dir}",
+        f"--output={job_dir}/slurm-%j.out",
+        "--time=00:05:00",
+    )
+    upload = Upload("tool.py", data, hashlib.sha256(data).hexdigest())
+    script = f"#!/bin/sh\n{body}\n".encode()
+    claim_dir = str(home / "claims" / token)
+    return SubmitRequest(token, "0" * 64, name, options, script, str(job_dir), claim_dir, (upload,))
 
 
 class SandboxSite:
@@ -109,7 +122,7 @@ class SandboxSite:
         return self._cluster.target()
 
     def request(self, token: str, *, big: bool) -> SubmitRequest:
-        return with_file(self._cluster.request("exit 0", token=token), big=big)
+        return make_request(self._cluster.info.home, token, "exit 0", big=big)
 
     def knob(self, name: str, value: Any) -> None:
         self._cluster.knob(name, value)
@@ -122,12 +135,7 @@ class SandboxSite:
         return [str(item["job_id"]) for item in self._cluster.started()]
 
     async def quiet(self) -> None:
-        marked = f"HOME={self._cluster.info.home}".encode()
-        end = time.monotonic() + QUIET_S
-        while left := _with_environment(marked):
-            if time.monotonic() > end:
-                raise TimeoutError(f"left on the login node after {QUIET_S:g} s: {'; '.join(left)}")
-            await asyncio.sleep(0.1)
+        await await_quiet(self._cluster.info.home)
 
     def end(self) -> None:
         """End the cluster."""
@@ -143,6 +151,19 @@ def sandbox_site(folder: Path) -> Iterator[SandboxSite]:
         yield site
     finally:
         site.end()
+
+
+async def await_quiet(home: Path) -> None:
+    """Wait until no process is left that belongs to a login with this home folder.
+
+    Raises:
+        TimeoutError: When one stays; says which.
+    """
+    end = time.monotonic() + QUIET_S
+    while left := _with_environment(f"HOME={home}".encode()):
+        if time.monotonic() > end:
+            raise TimeoutError(f"left on the login node after {QUIET_S:g} s: {'; '.join(left)}")
+        await asyncio.sleep(0.1)
 
 
 def _with_environment(marked: bytes) -> list[str]:
