@@ -7,10 +7,11 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final
 
 from gates.catalog import own, sources
-from gates.catalog.check import check_catalog, errors
+from gates.catalog.check import check_entry, errors
 from gates.catalog.decimals import decimal, text
 from gates.catalog.measured import LENGTH_UNIT, RATE_UNIT, Measurement, Value
 from gates.catalog.model import Bar, Catalog, Entry, read_catalog, shipped
@@ -120,7 +121,7 @@ def choose(
     """
     file = file or shipped()
     try:
-        catalog = read_catalog(file)
+        catalog = _read(file)
     except ResultError as error:
         sheet.readable = False
         for one in error.problems:
@@ -146,12 +147,17 @@ def choose(
         sheet.readable = False
         return None
     place = f"entries[{catalog.entries.index(fit[0])}]"
-    for finding in errors(check_catalog(catalog)):
-        if finding.field == place or finding.field.startswith(f"{place}."):
-            limit = "an entry without errors"
-            sheet.check("entry_sound", False, finding.text, limit, file=catalog.file, field=finding.field, cls=_CONFIG)
+    for finding in errors(list(check_entry(fit[0], place))):
+        limit = "an entry without errors"
+        sheet.check("entry_sound", False, finding.text, limit, file=catalog.file, field=finding.field, cls=_CONFIG)
     sheet.fact("entry", fit[0].words)
     return fit[0]
+
+
+@lru_cache(maxsize=4)
+def _read(file: ResultBytes) -> Catalog:
+    """The same bytes are the same catalog."""
+    return read_catalog(file)
 
 
 def _close(model: str, catalog: Catalog) -> str:

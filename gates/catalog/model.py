@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final
 
 from gates.catalog import schema
@@ -208,4 +207,6 @@ def _bar_to_json(name: str, bar: Bar, task: Task) -> dict[str, Any]:
 @cache
 def shipped() -> ResultBytes:
     """The catalog that comes with gonogo."""
+    from importlib.resources import files  # costs more than all the rest of the gates
+
     return ResultBytes(CATALOG_FILE, files("gates").joinpath(CATALOG_FILE).read_bytes())

@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final
 
 from gates.catalog.decimals import decimal
@@ -46,6 +45,8 @@ _KNOWN: Final = frozenset(
 @cache
 def shipped() -> dict[str, Any]:
     """The schema of the catalog, as it is shipped."""
+    from importlib.resources import files  # costs more than all the rest of the gates
+
     found: dict[str, Any] = json.loads(files("gates").joinpath(SCHEMA_FILE).read_text("utf-8"))
     return found
 
