@@ -24,7 +24,7 @@ from gates.results.documents import Loaded, Part
 from gates.results.fields import Fields, Notes, Reading, open_object, sure
 from gates.results.lm_eval import Evaluation, looks_evaluated, read_evaluation
 from gates.results.meaning import PER_CENT, Bonus, Meaning, Number, Scope, Series, Unit
-from gates.results.speculation import check_positions, remark_on_one
+from gates.results.speculation import check_positions, check_simulated, exactly_taken, remark_on_one
 
 RATE: Final = Meaning(
     "acceptance rate, written in per cent", Unit.FRACTION, Scope.SERVER, "accepted / draft tokens", scale=PER_CENT
@@ -197,6 +197,7 @@ def read_oot(file: ResultBytes) -> AtomOot:
             notes.remark(positions.field, "is empty: the server has no counters by position")
         else:
             check_positions(notes, positions, None, "")
+            check_simulated(notes, positions.field, exactly_taken(positions.values))
             total = sum(positions.values)
             least = len(positions.written)
             if not any(agree(total, k * rate.value, absolute=1e-9) for k in range(least, _MOST_K + 1)):

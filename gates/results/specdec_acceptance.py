@@ -21,6 +21,7 @@ from gates.reading import ResultBytes, step
 from gates.results.documents import Layout, Loaded, Part
 from gates.results.fields import Fields, Notes, Problem, Reading, ResultError, open_file
 from gates.results.meaning import Bonus, Histogram, Meaning, Number, Scope, Table, Unit
+from gates.results.speculation import ENOUGH_STEPS, check_simulated
 
 AVERAGE: Final = Meaning(
     "acceptance length, mean of the means of each request and turn",
@@ -165,6 +166,14 @@ def _requests(fields: Fields) -> Table | None:
     return Table(good, ONE_REQUEST, outer.path) if good and len(good) == len(found) else None
 
 
+def _check_simulated(notes: Notes, run: AcceptanceRun) -> None:
+    """The first chunk of a request is one token however acceptance is made, so as many of length one are left out."""
+    counts = dict(run.histogram.counts)
+    firsts = min(counts.get(1, 0), len(run.requests.written))
+    steps = [counts.get(length, 0) - (firsts if length == 1 else 0) for length in range(1, min(max(counts), 256) + 1)]
+    check_simulated(notes, run.histogram.field, steps, enough=sum(steps) >= ENOUGH_STEPS)
+
+
 def _remark(fields: Fields, run: AcceptanceRun) -> None:
     notes = fields.notes
     if run.average.value < 1:
@@ -182,5 +191,6 @@ def _remark(fields: Fields, run: AcceptanceRun) -> None:
         if reached is None or not agree(float(reached), share, relative=_EXACT, absolute=_EXACT):
             notes.fault(step(run.joint.field, name), f"{share:g} does not follow from the histogram")
             break
+    _check_simulated(notes, run)
     if run.trimmed:
         notes.remark(fields.path, "first and last chunk trimmed: not comparable with lengths of older versions")

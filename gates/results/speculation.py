@@ -10,6 +10,9 @@ from gates.header import IDENTITY_TOLERANCE, agree
 from gates.results.fields import Notes
 from gates.results.meaning import Number, Series
 
+ENOUGH_STEPS: Final = 100
+"""From so many steps on, a distribution that only simulation gives is no accident."""
+
 EXACT: Final = 1e-6
 """Two forms of one number that a program computed from the same counts."""
 
@@ -63,6 +66,31 @@ def check_positions(notes: Notes, positions: Series, mean: float | None, what: s
     total = sum(positions.values)
     if mean is not None and not agree(total, mean, IDENTITY_TOLERANCE, absolute=EXACT):
         notes.fault(positions.field, f"adds up to {total:g}, and {what} is {mean:g}")
+
+
+def check_simulated(notes: Notes, place: str, steps: Sequence[float], enough: bool = True) -> None:
+    """Check that acceptance does not look simulated.
+
+    Engines that simulate an acceptance length let every step take n or n + 1 draft tokens. A drafter that always has
+    its first token taken and never has more than two results does not exist; one whose first token is often refused,
+    or that drafts one token only, is left alone.
+
+    Args:
+        notes: Where to write.
+        place: The field.
+        steps: Steps (or their share) in which exactly 0, 1, 2, ... draft tokens were taken.
+        enough: Whether there were steps enough for this to say anything.
+    """
+    taken = [count for count, number in enumerate(steps) if number > EXACT]
+    if enough and len(taken) == 2 and taken[0] >= 1 and taken[1] == taken[0] + 1:
+        words = f"every step took {taken[0]} or {taken[1]} draft tokens: simulated acceptance looks like that"
+        notes.fault(place, words)
+
+
+def exactly_taken(shares: Sequence[float]) -> list[float]:
+    """Share of the steps that took exactly 0, 1, 2, ... draft tokens, from the share that took each position."""
+    reached = [1.0, *shares, 0.0]
+    return [one - other for one, other in pairwise(reached)]
 
 
 def rises(values: Sequence[float]) -> bool:

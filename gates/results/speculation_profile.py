@@ -19,6 +19,7 @@ from gates.reading import ResultBytes
 from gates.results.documents import Loaded
 from gates.results.fields import Fields, Reading, open_object, sure
 from gates.results.meaning import Bonus, Histogram, Meaning, Number, Scope, Series, Table, Unit
+from gates.results.speculation import ENOUGH_STEPS, check_simulated, exactly_taken
 
 DRAFT_TOKENS: Final = Meaning("draft tokens a step (k)", Unit.TOKENS, Scope.SETTING)
 CONDITIONAL: Final = Meaning(
@@ -155,6 +156,10 @@ def _categories(fields: Fields) -> Table | None:
     return Table(good, CATEGORY, inside.path) if len(good) == len(found) else None
 
 
+def _enough(histogram: Histogram) -> bool:
+    return histogram.steps >= ENOUGH_STEPS
+
+
 def _check(
     fields: Fields, k: Number, conditional: Series, marginal: Series, per_step: Number, histogram: Histogram | None
 ) -> None:
@@ -179,5 +184,6 @@ def _check(
             notes.fault(histogram.field, f"has the mean {mean:g}, mean_accept_length is {per_step.value:g}")
         if max(length for length, count in histogram.counts if count) > k.value + 1:
             notes.fault(histogram.field, f"has steps of more than {k.value + 1:g} tokens, which k = {k.value:g} allows")
+    check_simulated(notes, marginal.field, exactly_taken(marginal.written), histogram is None or _enough(histogram))
     if fields.values.get("verification_method") not in (None, "longest_prefix"):
         notes.remark(fields.at("verification_method"), "rates by position describe longest-prefix verification only")

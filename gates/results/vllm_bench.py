@@ -21,7 +21,15 @@ from gates.results.documents import Layout, Loaded
 from gates.results.fields import Fields, Notes, Problem, Reading, ResultError, open_file
 from gates.results.meaning import PER_CENT, Bonus, Meaning, Number, Scope, Series, Table, Unit
 from gates.results.serving import check_per_second, read_latencies
-from gates.results.speculation import check_counts, check_length, check_positions, check_rate
+from gates.results.speculation import (
+    ENOUGH_STEPS,
+    check_counts,
+    check_length,
+    check_positions,
+    check_rate,
+    check_simulated,
+    exactly_taken,
+)
 
 PROMPTS: Final = Meaning("prompts to send", Unit.REQUESTS, Scope.SETTING)
 CONCURRENCY: Final = Meaning("most requests at a time", Unit.REQUESTS, Scope.SETTING)
@@ -279,6 +287,8 @@ def _speculation(fields: Fields) -> Speculation | None:
     check_length(notes, length, drafts, accepted)
     if positions.written:
         check_positions(notes, positions, accepted.value / drafts.value, "accepted / drafts")
+        enough = drafts.value >= ENOUGH_STEPS
+        check_simulated(notes, positions.field, exactly_taken(positions.values), enough)
     else:
         notes.remark(positions.field, "is empty: the server has no counters by position")
     return Speculation(rate, length, drafts, draft_tokens, accepted, positions)

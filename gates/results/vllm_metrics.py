@@ -20,7 +20,7 @@ from gates.record import LARGEST
 from gates.results.documents import Layout, Loaded
 from gates.results.fields import Notes, Problem, Reading, ResultError, open_file
 from gates.results.meaning import Bonus, Meaning, Number, Scope, Series, Unit
-from gates.results.speculation import check_counts, rises
+from gates.results.speculation import ENOUGH_STEPS, check_counts, check_simulated, exactly_taken, rises
 
 DRAFTS: Final = Meaning("steps that had draft tokens", Unit.STEPS, Scope.SERVER)
 DRAFT_TOKENS: Final = Meaning("draft tokens", Unit.TOKENS, Scope.SERVER)
@@ -161,6 +161,10 @@ def read(file: ResultBytes) -> VllmMetrics:
     prompt = _sum(notes, samples, "vllm:prompt_tokens_total", PROMPT)
     started = _sum(notes, samples, "process_start_time_seconds", STARTED, whole=False)
     length, rate = _derived(engines)
+    for engine in engines:
+        if engine.drafts.value >= ENOUGH_STEPS:
+            shares = [count / engine.drafts.value for count in engine.positions.values]
+            check_simulated(notes, engine.positions.field, exactly_taken(shares))
     if not engines:
         notes.remark("", "no speculation counters: this server does not speculate")
     if len({engine.model for engine in engines}) > 1:

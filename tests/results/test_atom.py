@@ -107,6 +107,11 @@ def test_positions_that_cannot_be(positions: list[float]) -> None:
     assert f"{META}.mtp_per_pos_acceptance" in faults(made)
 
 
+def test_positions_that_look_simulated() -> None:
+    made = atom_accuracy.read_oot(file(atom(mtp_acceptance_overall=0.5, mtp_per_pos_acceptance=[1.0, 0.5, 0.0])))
+    assert faults(made) == [f"{META}.mtp_per_pos_acceptance"]
+
+
 def test_positions_that_the_script_left_out_and_a_server_without_them() -> None:
     made = atom_accuracy.read_oot(file(atom(mtp_acceptance_overall=0.125, mtp_per_pos_acceptance=[0.5, 0.25])))
     assert made.usable, "k = 6, of which two positions have a counter"

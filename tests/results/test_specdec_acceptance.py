@@ -91,6 +91,39 @@ def test_the_newer_definition_is_told_apart() -> None:
     assert "not comparable" in made.remarks[0].text
 
 
+def of_lengths(lengths: dict[int, int]) -> Any:
+    """A run of two requests with these lengths of chunks."""
+    document = valid()
+    steps, before = sum(lengths.values()), 1.0
+    run = document[0]
+    run["Acceptance_Length_Histogram"] = {str(length): count for length, count in lengths.items()}
+    run["Joint_Acceptance_Rate"], run["Conditional_Acceptance_Rate"] = {}, {}
+    for length in lengths:
+        share = sum(count for other, count in lengths.items() if other >= length) / steps
+        run["Joint_Acceptance_Rate"][str(length)] = share
+        run["Conditional_Acceptance_Rate"][str(length)], before = share / before, share
+    return document
+
+
+@pytest.mark.parametrize(
+    ("lengths", "simulated"),
+    [
+        ({1: 3, 3: 60, 4: 60}, True),  # three requests' first chunks have one token anyhow
+        ({1: 4, 3: 60, 4: 60}, False),  # and one step more has one
+        ({3: 60, 4: 60}, True),
+        ({3: 40, 4: 40}, False),
+        ({3: 60, 5: 60}, False),
+        ({1: 60, 2: 60}, False),
+        ({4: 120}, False),
+        ({2: 50, 3: 50, 4: 20}, False),
+    ],
+)
+def test_lengths_that_look_simulated(lengths: dict[int, int], simulated: bool) -> None:
+    made = read(of_lengths(lengths))
+    assert made.usable is not simulated
+    assert any("simulated" in remark.text for remark in made.remarks) is simulated
+
+
 def test_steps_without_a_token_are_remarked_on() -> None:
     document = put(valid(), (0, "Acceptance_Length_Histogram"), {"0": 0, "1": 4, "2": 3, "4": 3})
     assert [remark.text for remark in read(document).remarks] == ["has steps that emitted no token"]

@@ -174,3 +174,16 @@ def test_categories_of_both_writers() -> None:
         made = speculation_profile.read(file({**profile(), "per_category": categories}))
         assert made.categories is not None
         assert made.categories.written == (("coding", 2.4),)
+
+
+def test_a_profile_that_looks_simulated() -> None:
+    document = {
+        **profile(),
+        "conditional_accept_rates": [1.0, 0.5, 0.0],
+        "marginal_accept_rates": [1.0, 0.5, 0.0],
+        "mean_accept_length": 2.5,
+        "acceptance_length_histogram": {"2": 60, "3": 60},
+    }
+    assert fields_of(speculation_profile.read(file(document))) == ["marginal_accept_rates"]
+    few = {**document, "acceptance_length_histogram": {"2": 6, "3": 6}}
+    assert speculation_profile.read(file(few)).usable

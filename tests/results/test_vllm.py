@@ -318,3 +318,34 @@ def test_several_models_on_one_server() -> None:
 def test_carriage_returns_and_time_stamps_are_legal() -> None:
     text = metrics(engines=1).replace("} 300.0\n", "} 3e+02 1787000000000\r\n")
     assert counters(text).totals.drafts == 300
+
+
+def test_counters_that_look_simulated() -> None:
+    """Every step takes one or two draft tokens: a mean of 1.5, as an engine makes it that was told so."""
+    rates = [1.0, 0.5, 0.0]
+    document = {
+        **bench(),
+        "spec_decode_acceptance_rate": 50.0,
+        "spec_decode_acceptance_length": 2.5,
+        "spec_decode_accepted_tokens": 900,
+        "spec_decode_per_position_acceptance_rates": rates,
+    }
+    made = read(document)
+    assert faults(made) == ["spec_decode_per_position_acceptance_rates"]
+    assert "every step took 1 or 2 draft tokens" in made.remarks[0].text
+    few = {**document, "spec_decode_num_drafts": 60, "spec_decode_draft_tokens": 180, "spec_decode_accepted_tokens": 90}
+    assert read(few).usable, "sixty steps may do so by chance"
+    text = metrics(engines=1).replace('position="0"} 150.0', 'position="0"} 300.0')
+    text = text.replace('position="1"} 75.0', 'position="1"} 150.0').replace("} 225.0", "} 450.0")
+    assert faults(counters(text)) == ["vllm:spec_decode_num_accepted_tokens_per_pos_total"]
+
+
+def test_one_draft_token_does_not_look_simulated() -> None:
+    document = {
+        **bench(),
+        "spec_decode_acceptance_rate": 75.0,
+        "spec_decode_acceptance_length": 1.75,
+        "spec_decode_draft_tokens": 600,
+        "spec_decode_per_position_acceptance_rates": [0.75],
+    }
+    assert read(document).usable
