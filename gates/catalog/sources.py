@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Final
 
 from gates.catalog.measured import Measurement, Value, value_of, values_of
+from gates.header import agree
 from gates.reading import ResultBytes, Unread
 from gates.results import (
     atom_accuracy,
@@ -59,6 +61,8 @@ def _vllm(file: ResultBytes) -> tuple[Measurement, Reading]:
         rate=value_of(spoken and spoken.rate),
         length=value_of(spoken and spoken.length),
         positions=values_of(spoken and spoken.positions),
+        draft_tokens=_drafted(spoken),
+        chained=True,
         fields={
             "rate": vllm_bench.SPECULATION[0],
             "length": vllm_bench.SPECULATION[1],
@@ -66,6 +70,14 @@ def _vllm(file: ResultBytes) -> tuple[Measurement, Reading]:
         },
     )
     return measured, reading
+
+
+def _drafted(spoken: vllm_bench.Speculation | None) -> Value | None:
+    """Draft tokens a step, where every step had as many; the file does not state the setting."""
+    if spoken is None or not spoken.drafts.value:
+        return None
+    each = spoken.draft_tokens.exact / spoken.drafts.exact
+    return Value(each, spoken.draft_tokens.field) if each.denominator == 1 else None
 
 
 def _answered(file: ResultBytes, completed: Number, asked: Number, failed: Number | None) -> None:
@@ -186,7 +198,13 @@ def _atom_native(file: ResultBytes) -> tuple[Measurement, Reading]:
 def _atom_oot(file: ResultBytes) -> tuple[Measurement, Reading]:
     """Positions without a counter are left out of the file, so the others may stand for another position each."""
     reading = atom_accuracy.read_oot(file)
-    return _atom(file, reading, {"rate": reading.rate.field}, rate=reading.rate), reading
+    measured = _atom(file, reading, {"rate": reading.rate.field}, rate=reading.rate)
+    total, rate = sum(reading.positions.values), reading.rate.value
+    k = round(total / rate) if rate else 0
+    # All positions together are k x rate, whichever of them are left out.
+    if k and agree(total, k * rate):
+        measured = replace(measured, draft_tokens=Value(Fraction(k), reading.positions.field))
+    return measured, reading
 
 
 def _atom_sglang(file: ResultBytes) -> tuple[Measurement, Reading]:

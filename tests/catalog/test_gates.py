@@ -92,6 +92,8 @@ def test_the_unit_follows_from_producer_and_field_never_from_the_size() -> None:
     plugin = atom(None)
     plugin["atom_ci_metadata"] |= {"mtp_acceptance_overall": 0.625, "mtp_per_pos_acceptance": [0.8, 0.625, 0.45]}
     assert judge("acceptance", plugin, using=catalog(), model=MODEL).passed
+    fewer = judge("acceptance", plugin, using=catalog(entry(draft_tokens=5)), model=MODEL)
+    assert failing(fewer)["draft_tokens"].measured == 3
     plugin["atom_ci_metadata"]["mtp_acceptance_overall"] = 62.5
     verdict = judge("acceptance", plugin, using=catalog(), model=MODEL)
     assert verdict.failure_class is FailureClass.MEASUREMENT_INVALID
@@ -147,6 +149,18 @@ def test_another_number_of_draft_tokens_is_another_measurement() -> None:
     verdict = judge("acceptance", own, using=using, model=passing.CATALOGUED)
     assert set(failing(verdict)) == {"draft_tokens"}
     assert failing(verdict)["draft_tokens"].measured == 3
+    # Fewer draft tokens have a higher rate, which would pass the bar of more of them.
+    verdict = judge("acceptance", vllm(80.0), using=catalog(entry(draft_tokens=5)), model=MODEL)
+    assert set(failing(verdict)) == {"draft_tokens"}
+    assert failing(verdict)["draft_tokens"].field == "spec_decode_draft_tokens"
+    uneven = vllm(80.0)
+    uneven["spec_decode_draft_tokens"] -= 1
+    uneven["spec_decode_acceptance_rate"] = (
+        100 * uneven["spec_decode_accepted_tokens"] / uneven["spec_decode_draft_tokens"]
+    )
+    assert judge("acceptance", uneven, using=catalog(), model=MODEL).passed
+    verdict = judge("acceptance", uneven, using=catalog(entry(draft_tokens=5)), model=MODEL)
+    assert set(failing(verdict)) == {"acceptance_identity"}
     # Where the file does not state it, length and rate do not fit together.
     verdict = judge("acceptance", atom(62.5, 2.25), using=catalog(), model=MODEL)
     assert set(failing(verdict)) == {"acceptance_identity"}
