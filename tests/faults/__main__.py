@@ -17,8 +17,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from backends.slurm.client import Slurm
 from backends.slurm.model import Unknown
 from tests.faults.lanes import Finding
+from tests.faults.naive import NaiveSlurm
 from tests.faults.oracle import table
 from tests.faults.plans import Plan
 from tests.faults.running import Group, Result, run
@@ -34,6 +36,7 @@ def main() -> int:
     parser.add_argument("--lanes", type=int, default=6, help="so many at once on the sound cluster")
     parser.add_argument("--troubled", type=int, default=2, help="clusters with trouble, one submission at a time")
     parser.add_argument("--real", metavar="DIR", help="submit to the real cluster of `python -m tests.cluster up DIR`")
+    parser.add_argument("--naive", action="store_true", help="a client that just tries again, to see faults bite")
     parser.add_argument("--verbose", action="store_true", help="print each submission")
     args = parser.parse_args()
     begin = time.monotonic()
@@ -47,7 +50,8 @@ def main() -> int:
             sites = [stack.enter_context(sandbox_site(folder / f"cluster-{n}")) for n in range(1 + args.troubled)]
             groups = [Group(site, 1 if index else args.lanes, bool(index)) for index, site in enumerate(sites)]
         report = print_finding if args.verbose else lambda finding: None
-        result = asyncio.run(run(groups, folder, args.seed, args.count, choice(args.only), report))
+        client = NaiveSlurm if args.naive else Slurm
+        result = asyncio.run(run(groups, folder, args.seed, args.count, choice(args.only), report, client))
     return summary(result, args.seed, time.monotonic() - begin)
 
 

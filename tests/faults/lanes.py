@@ -10,7 +10,9 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
+from backends.hosts.base import Host
 from backends.hosts.ssh import SshHost, SshTarget
 from backends.slurm.client import Slurm
 from backends.slurm.model import SubmitOutcome, SubmitRequest, Unknown
@@ -61,6 +63,22 @@ class Finding:
         return tuple(item for item in (self.first, self.belief, self.final, *self.others) if item is not None)
 
 
+class Client(Protocol):
+    """What is put to the proof: Slurm's client, or another one to compare it with."""
+
+    def __init__(self, host: Host, *, path: str, submit_timeout: float, ask_timeout: float) -> None: ...
+
+    async def submit(self, request: SubmitRequest) -> SubmitOutcome:
+        """Submit once."""
+        ...
+
+    async def reconcile(
+        self, request: SubmitRequest, *, submitted_at: float | None, settle_seconds: float
+    ) -> SubmitOutcome:
+        """Find out what became of a submission."""
+        ...
+
+
 class Lane:
     """One proxy before one cluster, for one submission at a time.
 
@@ -69,10 +87,11 @@ class Lane:
         proxy: A running proxy before it.
         folder: For the lane's own files.
         seed: Makes tokens of their own in each run.
+        client: What submits and asks.
     """
 
-    def __init__(self, site: Site, proxy: FaultProxy, folder: Path, seed: int) -> None:
-        self._site, self._proxy, self._seed = site, proxy, seed
+    def __init__(self, site: Site, proxy: FaultProxy, folder: Path, seed: int, client: type[Client] = Slurm) -> None:
+        self._site, self._proxy, self._seed, self._client = site, proxy, seed, client
         direct = site.target()
         known = folder / f"known_hosts-{proxy.port}"
         lines = [line.split(maxsplit=1)[1] for line in direct.known_hosts.read_text().splitlines() if line]
@@ -84,9 +103,9 @@ class Lane:
         # Its clock races, so that it does not wait between two logins.
         return SshHost(self._target, monotonic=itertools.count(0, 1000).__next__)
 
-    def _slurm(self, host: SshHost) -> Slurm:
+    def _slurm(self, host: SshHost) -> Client:
         path = str(self._site.programs)
-        return Slurm(host, path=path, submit_timeout=SUBMIT_TIMEOUT_S, ask_timeout=ASK_TIMEOUT_S)
+        return self._client(host, path=path, submit_timeout=SUBMIT_TIMEOUT_S, ask_timeout=ASK_TIMEOUT_S)
 
     async def measure(self) -> Lengths:
         """Bytes of undisturbed submissions.
@@ -230,7 +249,7 @@ class _Run:
             told = await self._child.outcome()
             self._others += [told] if told is not None else []
 
-    async def _ask(self, slurm: Slurm, begun: float, patience: float) -> SubmitOutcome:
+    async def _ask(self, slurm: Client, begun: float, patience: float) -> SubmitOutcome:
         """Ask as the conductor does, until something is certain."""
         request = dataclasses.replace(self._request, uploads=())
         end = time.monotonic() + patience

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.faults.lanes import Finding, Lane
+from backends.slurm.client import Slurm
+from tests.faults.lanes import Client, Finding, Lane
 from tests.faults.oracle import violations
 from tests.faults.plans import Lengths, Plan, make_plans
 from tests.faults.proxy import FaultProxy
@@ -51,6 +52,7 @@ async def run(
     count: int,
     chosen: Callable[[Plan], bool] = lambda plan: True,
     report: Callable[[Finding], None] = lambda finding: None,
+    client: type[Client] = Slurm,
 ) -> Result:
     """Measure, make the plans, carry them out, judge.
 
@@ -61,6 +63,7 @@ async def run(
         count: About how many.
         chosen: Which of the plans are carried out.
         report: Called after each.
+        client: What is put to the proof; processes of their own always run ours.
 
     Raises:
         TimeoutError: When what was started on a cluster does not end.
@@ -71,7 +74,7 @@ async def run(
             for _ in range(group.lanes):
                 target = group.site.target()
                 proxy = await stack.enter_async_context(FaultProxy(target.host, target.port))
-                lanes.append((group, Lane(group.site, proxy, folder, seed)))
+                lanes.append((group, Lane(group.site, proxy, folder, seed, client)))
         lengths: Lengths = await lanes[0][1].measure()
         waiting = {troubled: [] for troubled in (False, True)}  # type: dict[bool, list[Plan]]
         for plan in filter(chosen, make_plans(seed, count, lengths)):

@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from backends.slurm.model import Accepted, NotSubmitted, Refused, SubmitOutcome, Unknown
+from tests.faults.__main__ import choice
 from tests.faults.lanes import Finding
+from tests.faults.naive import NaiveSlurm
 from tests.faults.oracle import table, violations
 from tests.faults.plans import Phase, Plan, Then, make_plans
 from tests.faults.proxy import CHUNK, Do, Fault, FaultProxy, Way
@@ -38,11 +40,18 @@ SHORT = (
 async def test_nothing_is_doubled_or_lost_whatever_befalls_a_submission(tmp_path: Path) -> None:
     with sandbox_site(tmp_path / "sound") as sound, sandbox_site(tmp_path / "troubled") as troubled:
         groups = [Group(sound, 4, troubled=False), Group(troubled, 1, troubled=True)]
-        result = await run(groups, tmp_path, seed=7, count=100, chosen=lambda plan: plan.kind in SHORT)
+        result = await run(groups, tmp_path, seed=7, count=60, chosen=lambda plan: plan.kind in SHORT)
     assert result.wrong == []
     assert {finding.plan.kind for finding in result.findings if finding.struck} == set(SHORT)
     outcomes = Counter(type(finding.final) for finding in result.findings)
     assert set(outcomes) == {Accepted, NotSubmitted}, "with all sound again, everything is certain"
+
+
+async def test_the_faults_bite_a_client_that_tries_again(tmp_path: Path) -> None:
+    with sandbox_site(tmp_path / "sound") as site:
+        groups, chosen = [Group(site, 1, troubled=False)], choice("sbatch hangs, link lost")
+        result = await run(groups, tmp_path, seed=7, count=1, chosen=chosen, client=NaiveSlurm)
+    assert "doubled" in [column for _, column, _ in result.wrong]
 
 
 def finding(*beliefs: SubmitOutcome) -> Finding:
