@@ -92,19 +92,40 @@ async def _run_command(process: asyncssh.SSHServerProcess[bytes], place: Place) 
         env=login_environment(place),
         start_new_session=True,
     )
+    assert child.stdin is not None
+    assert child.stdout is not None
+    assert child.stderr is not None
+    taking = asyncio.ensure_future(_take_in(process.stdin, child.stdin))
     try:
+        giving = (_give_out(child.stdout, process.stdout), _give_out(child.stderr, process.stderr))
+        await asyncio.gather(*giving)
+        status = await child.wait()
         with contextlib.suppress(OSError, asyncssh.Error):
-            await process.redirect(stdin=child.stdin, stdout=child.stdout, stderr=child.stderr)
-            status = await child.wait()
-            await process.stdout.drain()
             if status < 0:
                 process.exit_with_signal(signal.Signals(-status).name.removeprefix("SIG"))
             else:
                 process.exit(status)
     finally:
+        taking.cancel()
         # A lost link ends this task before it has passed on that there is no more to come.
-        assert child.stdin is not None
         child.stdin.close()
+
+
+async def _take_in(source: asyncssh.SSHReader[bytes], target: asyncio.StreamWriter) -> None:
+    """Pass on what the client sends, and that it has ended, in whatever way it ended."""
+    with contextlib.suppress(OSError, asyncssh.Error):
+        while data := await source.read(65536):
+            target.write(data)
+            await target.drain()
+    target.close()
+
+
+async def _give_out(source: asyncio.StreamReader, target: asyncssh.SSHWriter[bytes]) -> None:
+    """Pass on what the command prints; where nobody takes it any more it is read all the same, as long as it comes."""
+    while data := await source.read(65536):
+        with contextlib.suppress(OSError, asyncssh.Error):
+            target.write(data)
+            await target.drain()
 
 
 def login_environment(place: Place) -> dict[str, str]:
