@@ -44,7 +44,7 @@ class Finding:
         first: What the submission itself answered, None where its process did not live to tell.
         belief: What asking came to while the trouble lasted.
         final: What asking came to once all was sound again; the belief where that was certain.
-        others: What further processes that submitted the same came to.
+        others: What a question without luck, and further processes that submitted the same, came to.
         at: When the belief was formed, seconds since the epoch.
     """
 
@@ -114,17 +114,19 @@ class Lane:
             AssertionError: When one of them is not accepted at once.
         """
         lengths: dict[tuple[Phase, bool], dict[Way, int]] = {}
-        for big in (False, True):
-            for phase in Phase:
-                token = _token(f"{self._seed} measure {self._proxy.port} {big} {phase}")
-                host = self._host()
-                if phase is Phase.SUBMIT:
-                    await host.run("true")
-                self._proxy.arm(NO_FAULT)
-                outcome = await self._slurm(host).submit(self._site.request(token, big=big))
-                assert not isinstance(outcome, Unknown), outcome
-                lengths[phase, big] = dict(self._proxy.passed)
-                await host.close()
+        for phase, big in ((Phase.LOGIN, False), (Phase.SUBMIT, False), (Phase.SUBMIT, True)):
+            request = self._site.request(_token(f"{self._seed} measure {self._proxy.port} {big} {phase}"), big=big)
+            host = self._host()
+            if phase is Phase.SUBMIT:
+                await host.run("true")
+            self._proxy.arm(NO_FAULT)
+            outcome = await self._slurm(host).submit(request)
+            assert not isinstance(outcome, Unknown), outcome
+            lengths[phase, big] = dict(self._proxy.passed)
+            self._proxy.arm(NO_FAULT)
+            await self._slurm(host).reconcile(request, submitted_at=time.time(), settle_seconds=SETTLE_S)
+            lengths[Phase.ASK, False] = dict(self._proxy.passed)
+            await host.close()
         return lengths
 
     async def run(self, plan: Plan) -> Finding:
@@ -170,6 +172,8 @@ class _Run:
             meanwhile = asyncio.create_task(self._meanwhile())
             if plan.again:
                 await self._again()
+            if plan.ask.do is not Do.NOTHING:
+                await self._ask_in_vain(asker, begun)
             belief = final = await self._ask(slurm, begun, TROUBLED_PATIENCE_S if self._lasts() else PATIENCE_S)
             await meanwhile
         at = time.time()
@@ -249,12 +253,24 @@ class _Run:
             told = await self._child.outcome()
             self._others += [told] if told is not None else []
 
+    async def _ask_in_vain(self, asker: SshHost, begun: float) -> None:
+        """Ask once while the link is lost again. What may have come of that is asked for once more."""
+        await asker.run("true")
+        self._proxy.arm(self._plan.ask)
+        told = await self._question(self._lane._slurm(asker), begun)
+        self._others.append(told)
+        self._struck = self._struck and self._proxy.struck
+        self._proxy.disarm()
+
+    async def _question(self, slurm: Client, begun: float) -> SubmitOutcome:
+        request = dataclasses.replace(self._request, uploads=())
+        return await slurm.reconcile(request, submitted_at=begun, settle_seconds=SETTLE_S)
+
     async def _ask(self, slurm: Client, begun: float, patience: float) -> SubmitOutcome:
         """Ask as the conductor does, until something is certain."""
-        request = dataclasses.replace(self._request, uploads=())
         end = time.monotonic() + patience
         for rounds in itertools.count(1):
-            outcome = await slurm.reconcile(request, submitted_at=begun, settle_seconds=SETTLE_S)
+            outcome = await self._question(slurm, begun)
             if not isinstance(outcome, Unknown) or time.monotonic() > end:
                 return outcome
             if rounds == 2 and self._plan.heals:

@@ -12,10 +12,11 @@ from tests.faults.proxy import NO_FAULT, Do, Fault, Way
 
 
 class Phase(StrEnum):
-    """From when bytes are counted: the first one of the connection, or the first one of the submission."""
+    """From when bytes are counted: the connection's first one, the submission's, or that of the first question."""
 
     LOGIN = "login"
     SUBMIT = "submit"
+    ASK = "ask"
 
 
 class Then(StrEnum):
@@ -56,6 +57,7 @@ class Plan:
         then: When the held goes on.
         pause: For MEANWHILE, seconds after the first question.
         again: Whether a second process submits the same, as soon as the first knows no outcome.
+        ask: What befalls the link at the first question, its bytes counted from there; only where `fresh`.
         fresh: Whether the questions come from a new process with a connection of its own.
     """
 
@@ -72,6 +74,7 @@ class Plan:
     then: Then = Then.AFTER
     pause: float = 0.0
     again: bool = False
+    ask: Fault = NO_FAULT
     fresh: bool = False
 
 
@@ -148,6 +151,18 @@ class _Rows:
             self.link("login swallowed", 10, Do.SWALLOW, way, phase=Phase.LOGIN)
         self.link("connection refused", 10, Do.REFUSE, Way.UP, phase=Phase.LOGIN)
 
+    def questions(self) -> None:
+        """The answer is lost, and so is the one to the first question after it."""
+        lost = ((Do.RESET, Way.DOWN), (Do.CLOSE, Way.UP), (Do.HALF, Way.DOWN))
+        for way in Way:
+
+            def make(index: int, place: float, way: Way = way) -> dict[str, Any]:
+                fault = self._fault(*lost[index % 3], (index * 0.618) % 1)
+                do = (Do.RESET, Do.CLOSE, Do.SWALLOW)[index // 3 % 3]
+                return {"fault": fault, "ask": self._fault(do, way, place, Phase.ASK), "fresh": True}
+
+            self.rows.append((f"link lost, and again at the first question, {way}", 30, make))
+
     def troubles(self) -> None:
         """Trouble of the cluster, crossed with faults of the link."""
         crossed = (
@@ -221,6 +236,7 @@ def make_plans(seed: int, count: int, lengths: Lengths) -> list[Plan]:
     """
     rows = _Rows(lengths)
     rows.links()
+    rows.questions()
     rows.troubles()
     rows.processes()
     return list(_numbered(rows.rows, random.Random(seed), count))
