@@ -34,6 +34,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     lifecycle.stop(tmp_path / "cluster")
 
 
+@pytest.mark.timeout(400)  # ten releases; on a busy machine they take their time
 def test_killed_between_an_effect_and_its_log_entry_nothing_is_doubled_or_lost(lab: Lab) -> None:
     with ThreadPoolExecutor(2) as pool:
         for said in pool.map(lambda at: kill_and_go_on(lab, f"at-{WORST.index(at)}", at), WORST):
