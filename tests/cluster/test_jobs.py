@@ -11,7 +11,7 @@ import pytest
 
 from backends.slurm.client import GRACE_LOOKS, Slurm
 from backends.slurm.model import Accepted, JobState, Presence, SubmitRequest
-from tests.cluster.jobs import accepted, because, ended, make_request, reached, running, seen
+from tests.cluster.jobs import accepted, because, ended, make_request, reached, running, seen, there
 from tests.cluster.running import Cluster
 
 pytestmark = pytest.mark.xdist_group("cluster")
@@ -114,7 +114,8 @@ async def test_a_requeued_job_is_not_over_and_its_start_guard_lets_it_run_only_o
     async with reached(cluster, account) as (host, slurm):
         request = make_request(cluster, account, "sleep 300\n", extra_options=("--requeue",))
         job_id = await accepted(slurm, request)
-        await seen(slurm, job_id, request, running)
+        # Slurm calls a job running before its script's first line has run.
+        await there(f"{request.claim_dir}/started/job_id")
         cluster.root("scontrol", "requeue", job_id)
         # Slurm lets two minutes pass before it starts such a job again.
         status = await seen(slurm, job_id, request, because("BeginTime"))

@@ -130,6 +130,7 @@ async def test_without_munge_nothing_is_taken_for_an_answer(cluster: Cluster) ->
     async with reached(cluster, account) as (_, slurm):
         before = make_request(cluster, account, "sleep 300\n")
         before_id = await accepted(slurm, before)
+        await seen(slurm, before_id, before, running)
         request = make_request(cluster, account)
         cluster.end("munged")
         try:
