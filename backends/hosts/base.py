@@ -59,6 +59,22 @@ class FileStat:
     ctime_ns: int = 0
 
 
+class Conversation(Protocol):
+    """A script that goes on running on a host while lines pass to and fro."""
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes to its standard input; raises CouldNotAsk when the link is lost."""
+        ...
+
+    async def line(self, timeout: float) -> bytes:
+        """Its next line, without the line's end; raises CouldNotAsk when it ended, or said nothing for so long."""
+        ...
+
+    async def close(self) -> None:
+        """End its input, which ends it; never raises."""
+        ...
+
+
 class Host(Protocol):
     """A machine that runs our fixed `/bin/sh -s` and holds files.
 
@@ -79,6 +95,10 @@ class Host(Protocol):
         self, script: str, args: Sequence[str] = (), *, data: bytes = b"", timeout: float = 30.0
     ) -> RunResult:
         """Run a POSIX shell script; `args` become $1, $2...; `data` is on the script's standard input."""
+        ...
+
+    async def converse(self, script: str, args: Sequence[str] = (), *, timeout: float = 30.0) -> Conversation:
+        """Start a script that stays; noise before its first line of its own is passed over."""
         ...
 
     async def read(self, path: str, *, offset: int = 0, limit: int | None = None, timeout: float = 30.0) -> bytes:

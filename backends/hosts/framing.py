@@ -57,6 +57,17 @@ def frame(script: str, args: Sequence[str] = (), data: bytes = b"", mark: str | 
     return Frame(mark, (text + tail).encode("utf-8", "surrogateescape"))
 
 
+def opening(script: str, args: Sequence[str] = (), mark: str | None = None) -> Frame:
+    """Wrap a script that stays and reads its own standard input, once its mark was seen.
+
+    The shell may read ahead, so nothing may be sent before the script has answered: what came together with it
+    would be the shell's.
+    """
+    mark = mark or secrets.token_hex(16)
+    words = " ".join(quote(word) for word in args)
+    return Frame(mark, f"set -- {words}\nprintf '%s\\n' BEGIN-{mark}\n{script}\n".encode("utf-8", "surrogateescape"))
+
+
 def unframe(mark: str, stdout: bytes, stderr: bytes) -> RunResult | None:
     """What a script printed and how it ended; None when either mark is missing."""
     begin = f"BEGIN-{mark}\n".encode()

@@ -7,7 +7,7 @@ import time
 
 from backends.errors import CouldNotAsk
 from backends.hosts.base import Link, LinkState
-from backends.hosts.shell import ShellHost
+from backends.hosts.shell import Pipes, ShellHost
 
 
 class LocalHost(ShellHost):
@@ -40,5 +40,44 @@ class LocalHost(ShellHost):
             raise CouldNotAsk(self.name, "/bin/sh", str(error)) from None
         return await process.communicate(stdin)
 
+    async def _open(self, stdin: bytes) -> Pipes:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                "/bin/sh",
+                "-s",
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                env=self._environment,
+            )
+        except OSError as error:
+            raise CouldNotAsk(self.name, "/bin/sh", str(error)) from None
+        pipes = _LocalPipes(process)
+        pipes.write(stdin)
+        await pipes.drain()
+        return pipes
+
     async def close(self) -> None:
         """Nothing to close."""
+
+
+class _LocalPipes:
+    """The open ends of a process of this machine."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process, self._stdin, self._stdout = process, process.stdin, process.stdout
+
+    def write(self, data: bytes) -> None:
+        self._stdin.write(data)
+
+    async def drain(self) -> None:
+        await self._stdin.drain()
+
+    async def readline(self) -> bytes:
+        return await self._stdout.readline()
+
+    async def close(self) -> None:
+        self._stdin.close()
+        await self._process.wait()

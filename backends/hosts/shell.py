@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Protocol
 
 from backends.errors import CouldNotAsk, FileMissing
-from backends.hosts.base import FileStat, Link, RunResult
-from backends.hosts.framing import frame, own_errors, unframe
+from backends.hosts.base import Conversation, FileStat, Link, RunResult
+from backends.hosts.framing import frame, opening, own_errors, unframe
 
 _MISSING = 44
 
@@ -52,6 +54,69 @@ printf '%s\\n' "$found"
 )
 
 
+class Pipes(Protocol):
+    """The open ends of a running command."""
+
+    def write(self, data: bytes) -> None:
+        """Pass bytes to its standard input."""
+        ...
+
+    async def drain(self) -> None:
+        """Wait until they have gone."""
+        ...
+
+    async def readline(self) -> bytes:
+        """Its next line; empty at its end."""
+        ...
+
+    async def close(self) -> None:
+        """End its input, and forget it."""
+        ...
+
+
+LOST = (OSError, EOFError, ValueError, asyncio.IncompleteReadError)
+"""What broken pipes raise; SSH hosts turn the library's own errors into OSError."""
+
+
+class Talk:
+    """A conversation over the pipes of a command.
+
+    Args:
+        name: The host's name, for messages.
+        pipes: The command.
+    """
+
+    def __init__(self, name: str, pipes: Pipes) -> None:
+        self._name = name
+        self._pipes = pipes
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes; see `backends.hosts.base.Conversation`."""
+        try:
+            self._pipes.write(data)
+            await self._pipes.drain()
+        except LOST as error:
+            raise CouldNotAsk(self._name, "talk to a script", str(error) or "the link was lost") from None
+
+    async def line(self, timeout: float) -> bytes:
+        """The next line; see `backends.hosts.base.Conversation`."""
+        try:
+            async with asyncio.timeout(timeout):
+                line = await self._pipes.readline()
+        except TimeoutError:
+            raise CouldNotAsk(self._name, "listen to a script", f"it said nothing for {timeout:g} s") from None
+        except LOST as error:
+            raise CouldNotAsk(self._name, "listen to a script", str(error) or "the link was lost") from None
+        if not line.endswith(b"\n"):
+            raise CouldNotAsk(self._name, "listen to a script", "it has ended")
+        return line[:-1]
+
+    async def close(self) -> None:
+        """End it; see `backends.hosts.base.Conversation`."""
+        with contextlib.suppress(*LOST):
+            await self._pipes.close()
+
+
 class ShellHost(ABC):
     """A host that runs framed scripts; everything else is built on that."""
 
@@ -69,6 +134,31 @@ class ShellHost(ABC):
         Raises:
             CouldNotAsk: When there is no connection.
         """
+
+    @abstractmethod
+    async def _open(self, stdin: bytes) -> Pipes:
+        """Start the fixed command with these bytes, and leave its standard input open.
+
+        Raises:
+            CouldNotAsk: When there is no connection.
+        """
+
+    async def converse(self, script: str, args: Sequence[str] = (), *, timeout: float = 30.0) -> Conversation:
+        """Start a script that stays; see `backends.hosts.base.Host.converse`."""
+        framed = opening(script, args)
+        try:
+            async with asyncio.timeout(timeout):
+                pipes = await self._open(framed.stdin)
+        except TimeoutError:
+            raise CouldNotAsk(self.name, "start a script", f"no answer within {timeout:g} s") from None
+        talk = Talk(self.name, pipes)
+        try:
+            while await talk.line(timeout) != f"BEGIN-{framed.mark}".encode():
+                pass
+        except BaseException:
+            await talk.close()
+            raise
+        return talk
 
     async def run(
         self, script: str, args: Sequence[str] = (), *, data: bytes = b"", timeout: float = 30.0

@@ -22,7 +22,7 @@ from backends.hosts.base import Link, LinkState
 from backends.hosts.framing import COMMAND
 from backends.hosts.known_hosts import keys_of, read_known_hosts
 from backends.hosts.proxy import Proxy, expand
-from backends.hosts.shell import ShellHost
+from backends.hosts.shell import Pipes, ShellHost
 
 MAX_CHANNELS = 8
 """OpenSSH allows 10 sessions on a connection by default."""
@@ -125,6 +125,20 @@ class SshHost(ShellHost):
             raise CouldNotAsk(self.name, "run a script", str(error)) from None
         self._set(LinkState.UP)
         return stdout or b"", stderr or b""
+
+    async def _open(self, stdin: bytes) -> Pipes:
+        import asyncssh
+
+        connection = await self._connected()
+        try:
+            process = await self._open_channel(connection)
+            pipes = _SshPipes(process)
+            pipes.write(stdin)
+            await pipes.drain()
+        except (OSError, asyncssh.Error) as error:
+            raise CouldNotAsk(self.name, "start a script", str(error)) from None
+        self._set(LinkState.UP)
+        return pipes
 
     async def _open_channel(self, connection: Any) -> Any:
         """Open a channel, again after a moment where the server has no room: nothing was run then.
@@ -255,3 +269,32 @@ class SshHost(ShellHost):
             self._connection.abort()
             self._connection = None
         self._set(LinkState.DOWN, "closed")
+
+
+class _SshPipes:
+    """The open ends of a command on a channel. A conversation is a channel for as long as it lasts."""
+
+    def __init__(self, process: Any) -> None:
+        self._process = process
+
+    def write(self, data: bytes) -> None:
+        self._process.stdin.write(data)
+
+    async def drain(self) -> None:
+        import asyncssh
+
+        try:
+            await self._process.stdin.drain()
+        except asyncssh.Error as error:
+            raise OSError(str(error)) from None
+
+    async def readline(self) -> bytes:
+        import asyncssh
+
+        try:
+            return bytes(await self._process.stdout.readline())
+        except asyncssh.Error as error:
+            raise OSError(str(error)) from None
+
+    async def close(self) -> None:
+        self._process.close()

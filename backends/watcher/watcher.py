@@ -1,24 +1,61 @@
-"""Watches registered result files: one batched look for all of them per interval."""
+"""Watches registered result files.
+
+One small program stays on the login node, looks at all files at each interval, and says a line for each change: one
+channel and one process however many files. Where there is no Python 3, one batched script per interval does the same.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-from backends.errors import CouldNotAsk, FileMissing
-from backends.hosts.base import FileStat, Host
+from backends import payloads
+from backends.errors import BackendError, CouldNotAsk, FileMissing
+from backends.hosts.base import Conversation, FileStat, Host
 from backends.hosts.shell import parse_stat
 from backends.watcher.model import FilePresence, FileReading
 
-# Folders are listed first, since network file systems remember a "not there"; one line answers for each path.
+SILENCE_S = 20.0
+"""The program on the login node beats every five seconds; after so much silence it counts as lost."""
+
+# The program travels as text of the command, so nothing has to be stored there; $1 is Python, $2 the interval.
+_STAY = """
+command -v "$1" >/dev/null 2>&1 && "$1" -c 'import sys; sys.exit(sys.version_info < (3, 6))' 2>/dev/null || {{
+  echo 'no python'; exit 0
+}}
+exec "$1" -c "$(cat <<'GONOGO-PROGRAM'
+{program}
+GONOGO-PROGRAM
+)" "$2" 2>/dev/null
+"""
+
+# Folders are listed first, since network file systems remember a "not there"; one line answers for each path. The
+# system's own words decide: a folder that may not be searched is no missing file.
 _LOOK = """
+export LC_ALL=C
 for path in "$@"; do ls -a -- "$(dirname -- "$path")" >/dev/null 2>&1; done
 for path in "$@"; do
-  if [ -e "$path" ]; then stat -L -c '%s %i %.9Y %.9Z' -- "$path" 2>/dev/null || echo odd; else echo missing; fi
+  found=$(stat -L -c '%s %i %.9Y %.9Z' -- "$path" 2>&1) && printf '%s\\n' "$found" || case "$found" in
+    *': No such file or directory'|*': Not a directory') echo missing ;;
+    *) echo odd ;;
+  esac
 done
 """
+
+
+class _NoPython(Exception):
+    """There is no Python 3 on the login node."""
+
+
+@cache
+def _program() -> str:
+    return (Path(payloads.__file__).parent / "look_at_files.py").read_text(encoding="utf-8")
 
 
 class ResultWatcher:
@@ -27,26 +64,38 @@ class ResultWatcher:
     Args:
         host: The cluster's login node.
         interval: Seconds between two looks.
+        python: Python 3 on the login node.
         monotonic: Seconds that only go forward.
     """
 
-    def __init__(self, host: Host, *, interval: float, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        host: Host,
+        *,
+        interval: float,
+        python: str = "python3",
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._host = host
         self._interval = interval
+        self._python = python
         self._monotonic = monotonic
         self._readings: dict[str, FileReading] = {}
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._news = asyncio.Event()
 
     def register(self, path: str) -> None:
         """Begin to watch a file."""
         self._readings.setdefault(path, FileReading(path, FilePresence.COULD_NOT_ASK))
+        self._news.set()
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="result watcher")
 
     def unregister(self, path: str) -> None:
         """Stop watching a file."""
         self._readings.pop(path, None)
+        self._news.set()
 
     def snapshot(self) -> Mapping[str, FileReading]:
         """Every watched file as last seen."""
@@ -81,42 +130,111 @@ class ResultWatcher:
         return data if after == before and len(data) == before.size else None
 
     async def close(self) -> None:
-        """End the watcher."""
+        """End the watcher, and what it left on the login node."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
     async def _run(self) -> None:
+        look = self._listen
         while True:
-            if self._readings:
-                await self._look(list(self._readings))
+            try:
+                await look()
+            except _NoPython:
+                look = self._look_by_script
+                continue
+            except BackendError:
+                self._nobody_could_be_asked()
             await asyncio.sleep(self._interval)
 
-    async def _look(self, paths: list[str]) -> None:
+    def _nobody_could_be_asked(self) -> None:
+        """The stat stays what was last seen; only that nobody could be asked is new."""
+        for path, reading in self._readings.items():
+            self._readings[path] = replace(reading, presence=FilePresence.COULD_NOT_ASK)
+
+    async def _listen(self) -> None:
+        """Start the program that stays, and listen to it until it or the link is lost."""
+        script = _STAY.format(program=_program())
+        talk = await self._host.converse(script, [self._python, f"{self._interval:g}"])
+        telling: asyncio.Task[None] | None = None
         try:
-            result = await self._host.run(_LOOK, paths)
-        except CouldNotAsk:
-            # The stat stays what was last seen; only that nobody could be asked is new.
-            for path in paths:
-                if path in self._readings:
-                    self._readings[path] = replace(self._readings[path], presence=FilePresence.COULD_NOT_ASK)
+            first = await talk.line(SILENCE_S)
+            if first == b"no python":
+                raise _NoPython
+            told: set[str] = set()
+            self._news.set()
+            telling = asyncio.create_task(self._tell(talk, told), name="tell the watcher")
+            while True:
+                self._hear(await talk.line(SILENCE_S + self._interval))
+                if telling.done():
+                    telling.result()
+        finally:
+            if telling is not None:
+                telling.cancel()
+                await asyncio.gather(telling, return_exceptions=True)
+            await talk.close()
+
+    async def _tell(self, talk: Conversation, told: set[str]) -> None:
+        """Keep the program's list of files the same as ours."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            wanted = set(self._readings)
+            command = {"add": sorted(wanted - told), "drop": sorted(told - wanted)}
+            if command["add"] or command["drop"]:
+                await talk.send(json.dumps(command).encode("ascii") + b"\n")
+            told.clear()
+            told.update(wanted)
+
+    def _hear(self, line: bytes) -> None:
+        """Take one answer; a line that is none is passed over, and changes nothing."""
+        try:
+            answer: Any = json.loads(line)
+            if "beat" in answer:
+                now = self._monotonic()
+                for path, reading in self._readings.items():
+                    if reading.presence is not FilePresence.COULD_NOT_ASK:
+                        self._readings[path] = replace(reading, looked_at=now)
+                return
+            path = answer["path"]
+            if path not in self._readings:
+                return
+            if "stat" in answer:
+                size, inode, mtime, ctime = map(int, answer["stat"])
+                stat = FileStat(size=size, mtime_ns=mtime, inode=inode, ctime_ns=ctime)
+                seen = FileReading(path, FilePresence.SEEN, stat, answer["stable"] is True, self._monotonic())
+            else:
+                presence = FilePresence.MISSING if answer.get("missing") is True else FilePresence.COULD_NOT_ASK
+                seen = FileReading(path, presence, looked_at=self._monotonic())
+        except (ValueError, KeyError, TypeError, AttributeError):
             return
+        self._put(path, seen)
+
+    def _put(self, path: str, after: FileReading) -> None:
+        before = self._readings[path]
+        self._readings[path] = after
+        if (before.presence, before.stat, before.stable) != (after.presence, after.stat, after.stable):
+            self._changed.set()
+
+    async def _look_by_script(self) -> None:
+        """One look by a script, where there is no Python 3."""
+        paths = list(self._readings)
+        if not paths:
+            return
+        result = await self._host.run(_LOOK, paths)
         lines = result.stdout.splitlines()
         if len(lines) != len(paths):
-            return
+            raise CouldNotAsk(self._host.name, "look at files", "an answer of another length")
         for path, line in zip(paths, lines, strict=True):
             if path in self._readings:
-                self._take(path, None if line == b"missing" else parse_stat(line), missing=line == b"missing")
+                self._take(path, parse_stat(line), missing=line == b"missing")
 
     def _take(self, path: str, stat: FileStat | None, *, missing: bool) -> None:
         before = self._readings[path]
         if stat is None:
             presence = FilePresence.MISSING if missing else FilePresence.COULD_NOT_ASK
-            after = FileReading(path, presence, looked_at=self._monotonic())
+            self._put(path, FileReading(path, presence, looked_at=self._monotonic()))
         else:
             stable = before.presence is FilePresence.SEEN and before.stat == stat
-            after = FileReading(path, FilePresence.SEEN, stat, stable, self._monotonic())
-        self._readings[path] = after
-        if (before.presence, before.stat, before.stable) != (after.presence, after.stat, after.stable):
-            self._changed.set()
+            self._put(path, FileReading(path, FilePresence.SEEN, stat, stable, self._monotonic()))

@@ -26,7 +26,9 @@ async def connect(cluster: Cluster) -> Connection:
         await _wake(cluster)
     host = SshHost(_target(cluster))
     return Connection(
-        host, Slurm(host, path=cluster.slurm_path or ""), ResultWatcher(host, interval=cluster.watch_seconds)
+        host,
+        Slurm(host, path=cluster.slurm_path or ""),
+        ResultWatcher(host, interval=cluster.watch_seconds, python=cluster.python),
     )
 
 

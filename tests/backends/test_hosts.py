@@ -13,8 +13,6 @@ from backends.errors import CouldNotAsk, FileMissing
 from backends.hosts.framing import frame, unframe
 from backends.hosts.local import LocalHost
 from backends.quoting import quote
-from backends.watcher.model import FilePresence, FileReading
-from backends.watcher.watcher import ResultWatcher
 
 
 @given(st.binary(), st.binary(), st.integers(0, 255), st.binary(max_size=40))
@@ -90,21 +88,3 @@ async def test_a_missing_file_is_missing(tmp_path: Path) -> None:
     assert await host.stat(str(tmp_path / "none")) is None
     with pytest.raises(FileMissing):
         await host.read(str(tmp_path / "none"))
-
-
-async def test_a_result_is_stable_only_after_two_equal_looks(tmp_path: Path) -> None:
-    path = tmp_path / "r.json"
-    watcher = ResultWatcher(LocalHost(), interval=60)
-    watcher._readings[str(path)] = FileReading(str(path), FilePresence.COULD_NOT_ASK)
-    await watcher._look([str(path)])
-    assert watcher.snapshot()[str(path)].presence is FilePresence.MISSING
-    path.write_text("{}")
-    await watcher._look([str(path)])
-    assert not watcher.snapshot()[str(path)].stable
-    await watcher._look([str(path)])
-    assert watcher.snapshot()[str(path)].stable
-    assert await watcher.fetch(str(path), limit=10) == b"{}"
-    assert await watcher.fetch(str(path), limit=1) is None
-    path.write_text("{} ")
-    await watcher._look([str(path)])
-    assert not watcher.snapshot()[str(path)].stable
