@@ -1,10 +1,12 @@
 """Looks at files for as long as somebody listens, and says one line for each change.
 
-Runs on a login node, under any Python from 3.6 on, with nothing but the standard library. It ends when its input
+Runs on a login node, under any Python from 3.8 on, with nothing but the standard library. It ends when its input
 ends, so a lost connection leaves nothing behind. Commands are JSON lines: {"add": [path...]}, {"drop": [path...]}.
 Answers are JSON lines: {"ready": pid}; {"path": p, "stat": [size, inode, mtime_ns, ctime_ns], "stable": bool};
 {"path": p, "missing": true}; {"path": p, "odd": "why nobody can say"}; {"beat": looks so far}.
 """
+
+from __future__ import annotations
 
 import contextlib
 import errno

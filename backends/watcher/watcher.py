@@ -26,7 +26,7 @@ SILENCE_S = 20.0
 
 # The program travels as text of the command, so nothing has to be stored there; $1 is Python, $2 the interval.
 _STAY = """
-command -v "$1" >/dev/null 2>&1 && "$1" -c 'import sys; sys.exit(sys.version_info < (3, 6))' 2>/dev/null || {{
+command -v "$1" >/dev/null 2>&1 && "$1" -c 'import sys; sys.exit(sys.version_info < (3, 8))' 2>/dev/null || {{
   echo 'no python'; exit 0
 }}
 exec "$1" -c "$(cat <<'GONOGO-PROGRAM'
