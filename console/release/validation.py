@@ -201,6 +201,8 @@ def cluster_path(value: str) -> str:
         raise refusal("an absolute path on the cluster (/...)", advice)
     if ".." in value.split("/"):
         raise refusal("a path without ..")
+    if "%" in value or "\\" in value:
+        raise refusal("a path without % and \\", "Slurm takes them for patterns in the names of output files")
     normal = "/" + posixpath.normpath(value).lstrip("/")
     if normal == "/":
         raise refusal("a folder below /")
