@@ -105,6 +105,12 @@ COMMANDS = (
     ),
     Command("report", "the report of a release", ("gonogo report RUN_DIR", "gonogo report RUN_DIR --json"), "report"),
     Command(
+        "verify",
+        "check a run folder from its own bytes: log, approvals, results, every verdict again",
+        ("gonogo verify RUN_DIR", "gonogo verify RUN_DIR --wrong", "gonogo verify RUN_DIR --json"),
+        "verify",
+    ),
+    Command(
         "gate",
         "run one gate over result files, without a console",
         (),

@@ -23,7 +23,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Install the look-alike, or be it."""
-    return _install(args.install) if args.install is not None else be_sbatch(args.line[1:] if args.line[:1] == ["--"] else args.line)
+    return (
+        _install(args.install)
+        if args.install is not None
+        else be_sbatch(args.line[1:] if args.line[:1] == ["--"] else args.line)
+    )
 
 
 def _install(place: Path) -> int:

@@ -71,6 +71,7 @@ def _log_proposal(conductor: Conductor, proposal: queue.Proposal, job: ExactJob)
         limit_s=job.limit_s,
         job_dir=job.job_dir,
         proposer=proposal.proposer,
+        proposal_sha256=queue.about_digest(proposal),
         cluster=job.cluster,
         host=job.host,
     )

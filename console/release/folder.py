@@ -210,8 +210,12 @@ def write_state(run_dir: Path, state: RunState) -> None:
     """Write the state for others to read; the log stays the source of truth."""
     from console.release import effects
 
-    text = json.dumps(to_json(state), indent=1, ensure_ascii=True, allow_nan=False)
-    effects.replace(run_dir / STATE_NAME, text.encode("ascii") + b"\n", "state")
+    effects.replace(run_dir / STATE_NAME, state_bytes(state), "state")
+
+
+def state_bytes(state: RunState) -> bytes:
+    """The bytes of the state file."""
+    return json.dumps(to_json(state), indent=1, ensure_ascii=True, allow_nan=False).encode("ascii") + b"\n"
 
 
 def write_live(run_dir: Path, live: Mapping[str, Any]) -> None:

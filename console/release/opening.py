@@ -23,6 +23,7 @@ from console.release.proposing import Release, make_plan
 from console.release.recipe import Recipe, choose_recipe, resolve_values, size_task
 from console.release.spec import load_release
 from console.release.state import RunState
+from console.release.submission import mend_outcome
 from console.release.writer import RunWriter
 
 RUNS_ROOT = "gonogo-runs"
@@ -180,6 +181,8 @@ def resume_run(
                 "put them back, or start a new run with the new inputs",
             )
         )
+    for attempt in writer.state.attempts:
+        mend_outcome(writer, attempt.id)
     changed = {key: value for key, value in now.items() if inputs.get(key) != value}
     approve = approve or str(inputs.get("approve_submissions", "each"))
     if writer.state.verdict is None:

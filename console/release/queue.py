@@ -284,7 +284,7 @@ def decide(run_dir: Path, decision: Decision) -> None:
 
 def use(proposal: Proposal, time: datetime) -> bool:
     """Use an OK up. True the first time, False ever after."""
-    data = canonical({"schema_version": 1, "id": proposal.id, "digest": proposal.digest, "time": _stamp(time)})
+    data = used_bytes(proposal.id, proposal.digest, time)
     try:
         effects.create(proposal.folder / "used.json", data, f"use {proposal.id}")
     except FileExistsError:
@@ -300,6 +300,27 @@ def is_used(proposal: Proposal) -> bool:
 def write_outcome(proposal: Proposal, outcome: Mapping[str, Any]) -> None:
     """Note in the proposal's folder what became of it."""
     effects.replace(proposal.folder / "outcome.json", canonical(dict(outcome)), f"outcome {proposal.id}")
+
+
+def says_outcome(proposal: Proposal, outcome: Mapping[str, Any]) -> bool:
+    """Whether outcome.json says exactly this."""
+    try:
+        return (proposal.folder / "outcome.json").read_bytes() == canonical(dict(outcome))
+    except OSError:
+        return False
+
+
+def about_digest(proposal: Proposal) -> str:
+    """SHA-256 of proposal.json as it lies there; empty where it cannot be read."""
+    try:
+        return sha256((proposal.folder / "proposal.json").read_bytes())
+    except OSError:
+        return ""
+
+
+def used_bytes(proposal_id: str, digest: str, time: datetime) -> bytes:
+    """The bytes of used.json."""
+    return canonical({"schema_version": 1, "id": proposal_id, "digest": digest, "time": _stamp(time)})
 
 
 def _stamp(time: datetime) -> str:

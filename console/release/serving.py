@@ -10,6 +10,7 @@ from backends.slurm.client import is_job_id
 from console.release import requests
 from console.release.mailbox import Mailbox
 from console.release.state import Attempt, Outcome
+from console.release.submission import mend_outcome
 
 if TYPE_CHECKING:
     from console.release.conductor import Conductor
@@ -100,6 +101,7 @@ def _settle(conductor: Conductor, request: requests.Request, attempt: Attempt | 
         job_id=job_id,
         said=f"settled by hand: {request.text}",
     )
+    mend_outcome(conductor.writer, request.id)
     return None
 
 

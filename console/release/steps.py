@@ -95,6 +95,7 @@ def propose(conductor: Conductor, task: PlannedTask, number: int, change: str) -
         limit_s=job.limit_s,
         job_dir=job.job_dir,
         proposer=proposal.proposer,
+        proposal_sha256=queue.about_digest(proposal),
         cluster=job.cluster,
         host=job.host,
     )

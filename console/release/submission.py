@@ -7,11 +7,14 @@ leads to questions, never to a second submission.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from backends.slurm.model import Accepted, NotSubmitted, Refused, SubmitOutcome, SubmitRequest, Unknown, Upload
 from console.release import effects, queue
 from console.release.job import ExactJob, JobError
+from console.release.journal import Entry
 from console.release.ports import Scheduler
 from console.release.state import Attempt
 from console.release.writer import RunWriter
@@ -86,7 +89,7 @@ async def submit(writer: RunWriter, slurm: Scheduler, attempt: Attempt) -> None:
             reason=str(error),
         )
         return
-    writer.record(
+    intent = writer.record(
         "submit_intent",
         f"Submitting {attempt.id} to {job.user}@{job.host}: {job.summary}",
         stage=attempt.stage,
@@ -94,7 +97,8 @@ async def submit(writer: RunWriter, slurm: Scheduler, attempt: Attempt) -> None:
         digest=attempt.digest,
         token=job.token,
     )
-    if not queue.use(proposal, writer.clock()):
+    # The time of the entry, so that the mark follows from the log.
+    if not queue.use(proposal, datetime.fromisoformat(intent.time)):
         outcome: SubmitOutcome = Unknown("the OK was used by another process at this moment")
     else:
         with effects.effect(f"submit {attempt.id}"):
@@ -112,7 +116,7 @@ def _decision(proposal: queue.Proposal) -> queue.Decision | None:
 async def reconcile(writer: RunWriter, slurm: Scheduler, attempt: Attempt, settle_seconds: float) -> None:
     """One round of questions about a submission whose outcome is not known."""
     proposal = queue.load(writer.run_dir, attempt.id)
-    queue.use(proposal, writer.clock())
+    queue.use(proposal, datetime.fromisoformat(attempt.submitted_at))
     if proposal.digest != attempt.digest:
         outcome: SubmitOutcome = Unknown("job.json was changed after the submission; what to ask for is not certain")
     else:
@@ -157,8 +161,25 @@ def record_outcome(writer: RunWriter, attempt: Attempt, outcome: SubmitOutcome) 
         job_id=job_id,
         said=said,
     )
-    proposal = queue.load(writer.run_dir, attempt.id)
-    queue.write_outcome(proposal, {"outcome": word, "job_id": job_id, "said": said, "digest": attempt.digest})
+    mend_outcome(writer, attempt.id)
+
+
+def outcome_of(entries: Sequence[Entry], attempt_id: str) -> dict[str, Any] | None:
+    """What outcome.json says of an attempt, by the log; None before anything is known."""
+    keys = ("outcome", "job_id", "said", "digest")
+    known = [item.data for item in entries if item.data["event"] == "submit_outcome" and item.data["id"] == attempt_id]
+    return {key: known[-1][key] for key in keys} if known else None
+
+
+def mend_outcome(writer: RunWriter, attempt_id: str) -> None:
+    """Make outcome.json say what the log says; a process that died between the two left the older word."""
+    said = outcome_of(writer.entries, attempt_id)
+    try:
+        proposal = queue.load(writer.run_dir, attempt_id)
+        if said is not None and not queue.says_outcome(proposal, said):
+            queue.write_outcome(proposal, said)
+    except queue.QueueError:
+        return  # the folder is gone; the log has what it said
 
 
 def _questions(outcome: Unknown) -> str:

@@ -77,9 +77,7 @@ class Monitor:
         )
 
 
-async def watch_attempt(
-    release: Release, writer: RunWriter, connection: Connection, live: Live, name: str
-) -> None:
+async def watch_attempt(release: Release, writer: RunWriter, connection: Connection, live: Live, name: str) -> None:
     """Wait until all result files of an attempt were read, or until its job ended without them.
 
     A job state never decides anything here but when to stop waiting.

@@ -103,6 +103,7 @@ def propose(writer: RunWriter, proposal_id: str, job: ExactJob, change: str = ""
         limit_s=job.limit_s,
         job_dir=job.job_dir,
         proposer="conductor",
+        proposal_sha256=queue.about_digest(proposal),
         cluster=job.cluster,
         host=job.host,
     )

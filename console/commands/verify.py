@@ -1,0 +1,37 @@
+"""`gonogo verify`: is a run folder what it says? Needs no network and no cluster.
+
+Exit status: 0 nothing is wrong; 1 something is; 2 this is no run folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from console.commands.common import DONE, REFUSED, add_json, add_run_dir, print_json
+from console.release import folder
+from console.safe_text import safe
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `gonogo verify`."""
+    add_run_dir(parser)
+    add_json(parser)
+    parser.add_argument("--wrong", action="store_true", help="only what is wrong")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check everything, and print one line for each fact."""
+    from console.release.verify.facts import Word
+    from console.release.verify.whole import verify
+
+    folder.require_run_folder(args.run_dir)
+    facts = list(verify(args.run_dir))
+    shown = [fact for fact in facts if fact.word is Word.WRONG or not args.wrong]
+    if args.json:
+        print_json([fact.to_json() for fact in shown])
+    else:
+        for fact in shown:
+            print(f"{fact.word:<11}  {safe(fact.about)}: {safe(fact.text)}")
+        counts = {word: sum(1 for fact in facts if fact.word is word) for word in Word}
+        print(", ".join(f"{count} {word}" for word, count in counts.items()))
+    return REFUSED if any(fact.word is Word.WRONG for fact in facts) else DONE
