@@ -99,8 +99,13 @@ if [ "$(readlink "$2/go")" = fenced ]; then say state 'fenced go'; exit 0; fi
 if [ -d "$2/receipt" ]; then receipt "$2/receipt"; exit 0; fi
 read -r process host < "$2/process" 2>/dev/null
 if [ "$host" != "$(hostname)" ]; then say state elsewhere; say host "$host"; exit 0; fi
+# A process that has ended but that nobody has collected still takes signals; where ps does not say, it lives.
+lives() {{
+  [ -n "$1" ] && kill -0 "$1" 2>/dev/null || return 1
+  case "$(ps -o stat= -p "$1" 2>/dev/null)" in Z*) return 1 ;; esac
+}}
 for process in "$process" "$(cat "$2/sbatch" 2>/dev/null)"; do
-  if [ -n "$process" ] && kill -0 "$process" 2>/dev/null; then say state running; exit 0; fi
+  if lives "$process"; then say state running; exit 0; fi
 done
 if [ -d "$2/receipt" ]; then receipt "$2/receipt"; else say state silent; fi
 """
