@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# One more than there are cores: many tests wait for jobs and servers.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .PHONY: demo test test-cluster kills faults bench screenshots check format clean
 
@@ -15,7 +17,7 @@ demo: $(STAMP)          ## A whole release on this machine, with you approving e
 	$(BIN)/gonogo demo $(DEMO)
 
 test: $(STAMP)          ## The test suite
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 test-cluster: $(STAMP)  ## The tests over a real Slurm and OpenSSH, as root; fail where `test` would skip them
 	CI=true $(BIN)/python -m pytest -p no:cacheprovider tests/cluster
