@@ -111,7 +111,7 @@ class SshHost(ShellHost):
             async with self._channels:
                 process = await self._open_channel(connection)
                 try:
-                    stdout, stderr = await process.communicate(stdin)
+                    stdout, stderr = await _all_said(process, stdin)
                 finally:
                     process.close()
                 # The server counts a session until it is closed on both sides.
@@ -123,7 +123,10 @@ class SshHost(ShellHost):
         except (OSError, asyncssh.Error) as error:
             self._lost(str(error))
             raise CouldNotAsk(self.name, "run a script", str(error)) from None
-        self._set(LinkState.UP)
+        if connection.is_closed():
+            self._lost("the link was lost")
+        else:
+            self._set(LinkState.UP)
         return stdout or b"", stderr or b""
 
     async def _open(self, stdin: bytes) -> Pipes:
@@ -269,6 +272,17 @@ class SshHost(ShellHost):
             self._connection.abort()
             self._connection = None
         self._set(LinkState.DOWN, "closed")
+
+
+async def _all_said(process: Any, stdin: bytes) -> tuple[bytes | None, bytes | None]:
+    """Send a command its input and wait for its end; one that ends without taking it (nologin) is still heard."""
+    try:
+        process.stdin.write(stdin)
+        process.stdin.write_eof()
+    except OSError:
+        pass  # the channel is closed already, or the link is lost: waiting for the end tells which
+    said: tuple[bytes | None, bytes | None] = await process.communicate()
+    return said
 
 
 class _SshPipes:
