@@ -27,35 +27,22 @@ class LocalHost(ShellHost):
         return Link(LinkState.UP, time.monotonic())
 
     async def _exchange(self, stdin: bytes) -> tuple[bytes, bytes]:
-        try:
-            process = await asyncio.create_subprocess_exec(
-                "/bin/sh",
-                "-s",
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                env=self._environment,
-            )
-        except OSError as error:
-            raise CouldNotAsk(self.name, "/bin/sh", str(error)) from None
-        return await process.communicate(stdin)
+        return await (await self._start(asyncio.subprocess.PIPE)).communicate(stdin)
 
     async def _open(self, stdin: bytes) -> Pipes:
-        try:
-            process = await asyncio.create_subprocess_exec(
-                "/bin/sh",
-                "-s",
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,
-                env=self._environment,
-            )
-        except OSError as error:
-            raise CouldNotAsk(self.name, "/bin/sh", str(error)) from None
-        pipes = _LocalPipes(process)
+        pipes = _LocalPipes(await self._start(asyncio.subprocess.DEVNULL))
         pipes.write(stdin)
         await pipes.drain()
         return pipes
+
+    async def _start(self, stderr: int) -> asyncio.subprocess.Process:
+        pipe = asyncio.subprocess.PIPE
+        try:
+            return await asyncio.create_subprocess_exec(
+                "/bin/sh", "-s", stdin=pipe, stdout=pipe, stderr=stderr, env=self._environment
+            )
+        except OSError as error:
+            raise CouldNotAsk(self.name, "/bin/sh", str(error)) from None
 
     async def close(self) -> None:
         """Nothing to close."""

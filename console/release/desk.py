@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from backends.errors import CouldNotAsk, FileMissing
 from console.release import judging, queue, submission
 from console.release.asking.admitting import admit, is_asked
-from console.release.job import ExactJob, JobError
+from console.release.job import JobError
 from console.release.state import ASKED, Attempt, Outcome
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ async def serve_desk(conductor: Conductor) -> None:
 
 def _take_up(conductor: Conductor) -> None:
     """Log every asked proposal that is new: as a job that waits for a decision, or as refused, with the reason."""
+    from console.release import steps
+
     writer = conductor.writer
     state = writer.state
     known = {attempt.id for attempt in state.asked} | set(state.refused)
@@ -50,31 +52,8 @@ def _take_up(conductor: Conductor) -> None:
             text = f"Refused the proposal {name}: {error}"
             writer.record("proposal_refused", text, stage=ASKED, id=name, reason=str(error))
             continue
-        _log_proposal(conductor, proposal, job)
-
-
-def _log_proposal(conductor: Conductor, proposal: queue.Proposal, job: ExactJob) -> None:
-    conductor.writer.record(
-        "job_proposed",
-        f"{proposal.proposer} asks for {proposal.id}: {job.summary}; digest {proposal.digest}",
-        stage=ASKED,
-        actor=f"proposer:{proposal.proposer}",
-        id=proposal.id,
-        digest=proposal.digest,
-        token=job.token,
-        task=job.task,
-        attempt=job.attempt,
-        kind=job.kind,
-        summary=job.summary,
-        change=proposal.change,
-        gpus=job.gpus,
-        limit_s=job.limit_s,
-        job_dir=job.job_dir,
-        proposer=proposal.proposer,
-        proposal_sha256=queue.about_digest(proposal),
-        cluster=job.cluster,
-        host=job.host,
-    )
+        text = f"{proposal.proposer} asks for {proposal.id}: {job.summary}; digest {proposal.digest}"
+        steps.log_proposal(writer, proposal, job, text, actor=f"proposer:{proposal.proposer}")
 
 
 async def _carry_on(conductor: Conductor, attempt: Attempt, rounds: dict[str, int]) -> None:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from console.release import cluster_setup, expectations, freezing, judging, proposing, queue, submission, target
 from console.release.canonical import sha256
 from console.release.decisions import TARGET_CHECK, PlannedTask, Session, Step
+from console.release.job import ExactJob
 from console.release.state import Attempt, GateRecord
 from console.release.triage import Failure, failure_of, triage
+from console.release.writer import CONDUCTOR, RunWriter
 from gates.verdict import FailureClass, Verdict
 
 if TYPE_CHECKING:
@@ -79,15 +81,21 @@ def propose(conductor: Conductor, task: PlannedTask, number: int, change: str) -
     proposal = proposing.put_in_queue(conductor.release, writer.state, task, number, change, writer.clock())
     job = proposal.job()
     why = f" ({change})" if change else ""
+    log_proposal(writer, proposal, job, f"Proposed {proposal.id}: {job.summary}{why}; digest {job.digest}")
+
+
+def log_proposal(writer: RunWriter, proposal: queue.Proposal, job: ExactJob, text: str, actor: str = CONDUCTOR) -> None:
+    """Log a proposal, whoever made it, so that everything that follows can be held against it."""
     writer.record(
         "job_proposed",
-        f"Proposed {proposal.id}: {job.summary}{why}; digest {job.digest}",
-        stage=task.stage,
+        text,
+        stage=job.stage,
+        actor=actor,
         id=proposal.id,
-        digest=job.digest,
+        digest=proposal.digest,
         token=job.token,
-        task=task.task,
-        attempt=number,
+        task=job.task,
+        attempt=job.attempt,
         kind=job.kind,
         summary=job.summary,
         change=proposal.change,
