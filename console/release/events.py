@@ -178,6 +178,12 @@ def _gate(state: RunState, data: Data, entry: Entry) -> RunState:
         facts=data["facts"],
     )
     kept = tuple(gate for gate in stage.gates if (gate.name, gate.id) != (record.name, record.id))
+    learned = data.get("learned", {})
+    state = replace(
+        state,
+        freeze={**state.freeze, **learned.get("freeze", {})},
+        target={**state.target, **learned.get("target", {})},
+    )
     return put_stage(state, replace(stage, gates=(*kept, record)))
 
 

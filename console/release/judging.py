@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +66,20 @@ def judge(
     attempt_id: str,
     files: Mapping[str, bytes | None],
     expected: Mapping[str, Any],
+    learn: Callable[[], Mapping[str, Any]] = dict,
 ) -> Verdict:
-    """Run one gate over the bytes of its files, and log what it measured and decided."""
+    """Run one gate over the bytes of its files, and log what it measured and decided.
+
+    Args:
+        writer: The log.
+        stage: Stage of the gate.
+        gate: Its name.
+        attempt_id: What it judges.
+        files: Bytes by kind.
+        expected: What it must find.
+        learn: What later stages need to know where it passed ("freeze", "target"). It stands in the same entry, so
+            that no process can die between the two.
+    """
     verdict = run_gate(gate, files, expected)
     digests = [{"kind": kind, "sha256": sha256(data)} for kind, data in files.items() if data is not None]
     record = verdict.to_json()
@@ -81,6 +93,7 @@ def judge(
         files=digests,
         sha256=digests[0]["sha256"] if digests else "",
         expected=dict(expected),
+        learned=dict(learn()) if verdict.passed else {},
         **{key: record[key] for key in ("pass", "failure_class", "detail", "checks", "facts")},
     )
     return verdict

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -249,24 +250,37 @@ def judge(conductor: Conductor, name: str, gates: tuple[str, ...]) -> None:
         kinds = expectations.kinds(current.stage, gate)
         files = judging.load_kept(writer.run_dir, current.results, kinds)
         expected = expectations.expected(conductor.release, writer.state, current, gate)
-        verdict = judging.judge(writer, current.stage, gate, name, files, expected)
+        learned = _learned(conductor, gate, files)
+        verdict = judging.judge(writer, current.stage, gate, name, files, expected, learned)
         if verdict.passed:
-            _learn(conductor, current, gate, files)
+            _say_what_is_known(conductor, current.stage, learned())
 
 
-def _learn(conductor: Conductor, current: Attempt, gate: str, files: dict[str, bytes | None]) -> None:
+def _learned(conductor: Conductor, gate: str, files: Mapping[str, bytes | None]) -> Callable[[], dict[str, Any]]:
     """What later stages need to know from results that passed."""
-    writer = conductor.writer
-    if gate == "target":
-        writer.record("target_known", "The target is staged", stage=current.stage, target={"staged": True})
-    elif gate in ("train", "export"):
-        source = proposing.export_dir(conductor.release, writer.state)
-        size = expectations.export_bytes(files.get("export_check"))
-        known = {"source": source, "export_bytes": size}
-        writer.record("freeze_known", f"The export is {source}, {size} bytes", stage=current.stage, freeze=known)
-    elif gate == "freeze":
-        known = expectations.frozen(files.get("freeze"))
-        writer.record("freeze_known", f"Frozen to {known['destination']}", stage="freeze", freeze=known)
+
+    def learn() -> dict[str, Any]:
+        if gate == "target":
+            return {"target": {"staged": True}}
+        if gate in ("train", "export"):
+            source = proposing.export_dir(conductor.release, conductor.writer.state)
+            return {"freeze": {"source": source, "export_bytes": expectations.export_bytes(files.get("export_check"))}}
+        return {"freeze": expectations.frozen(files.get("freeze"))} if gate == "freeze" else {}
+
+    return learn
+
+
+def _say_what_is_known(conductor: Conductor, stage: str, learned: Mapping[str, Any]) -> None:
+    """The same for people, in an entry of its own."""
+    record = conductor.writer.record
+    freeze = learned.get("freeze", {})
+    if "target" in learned:
+        record("target_known", "The target is staged", stage=stage, target=learned["target"])
+    elif "destination" in freeze:
+        record("freeze_known", f"Frozen to {freeze['destination']}", stage=stage, freeze=freeze)
+    elif freeze:
+        text = f"The export is {freeze['source']}, {freeze['export_bytes']} bytes"
+        record("freeze_known", text, stage=stage, freeze=freeze)
 
 
 def decide_triage(conductor: Conductor, stage: str, task: str, name: str, gate: str) -> None:
@@ -307,10 +321,10 @@ async def freeze(conductor: Conductor) -> Session:
     )
     writer.record("freeze_started", f"Freezing {place.source} to {place.destination}", stage="freeze")
     data = await freezing.freeze(conductor.connection.host, place)
-    verdict = _judge_freeze(conductor, data, "freeze", expectations.freeze(release, writer.state))
+    learned = _learned(conductor, "freeze", {"freeze": data})
+    verdict = _judge_freeze(conductor, data, "freeze", expectations.freeze(release, writer.state), learned)
     if verdict.passed:
-        known = expectations.frozen(data)
-        writer.record("freeze_known", f"Frozen to {known['destination']}", stage="freeze", freeze=known)
+        _say_what_is_known(conductor, "freeze", learned())
         return replace(conductor.session, freeze_verified=True)
     return conductor.session
 
@@ -327,9 +341,15 @@ async def verify_freeze(conductor: Conductor) -> Session:
     return replace(conductor.session, freeze_verified=verdict.passed)
 
 
-def _judge_freeze(conductor: Conductor, data: bytes, name: str, expected: dict[str, Any]) -> Verdict:
+def _judge_freeze(
+    conductor: Conductor,
+    data: bytes,
+    name: str,
+    expected: dict[str, Any],
+    learn: Callable[[], Mapping[str, Any]] = dict,
+) -> Verdict:
     writer = conductor.writer
     digest = sha256(data)
     judging.keep_bytes(writer.run_dir, f"results/{name}/{digest[:16]}.json", data)
     stage = writer.state.current.name
-    return judging.judge(writer, stage, "freeze", name, {"freeze": data or None}, expected)
+    return judging.judge(writer, stage, "freeze", name, {"freeze": data or None}, expected, learn)
