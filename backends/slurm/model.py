@@ -163,7 +163,6 @@ class JobStatus:
         elapsed: Seconds run so far, None where unknown.
         limit: Time limit in seconds, None where unknown or unlimited.
         exit_code: "code:signal" as accounting writes it, empty where unknown.
-        restarts: How often Slurm started it again by itself, None where unknown.
         name: The job's name, empty where the look did not tell.
     """
 
@@ -176,7 +175,6 @@ class JobStatus:
     elapsed: int | None = None
     limit: int | None = None
     exit_code: str = ""
-    restarts: int | None = None
     name: str = ""
 
 
