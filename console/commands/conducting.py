@@ -62,13 +62,16 @@ def conduct(args: argparse.Namespace, run_dir: Path | None, open_run: OpenRun) -
         return _headless(args, open_run)
     from console.app import run_console
 
+    said: list[str] = []
     if run_dir is None:
         opened = open_run(None)
         run_dir = opened.writer.run_dir
-        status = run_console(run_dir, start_conductor=lambda: _conduct(opened, None))
+        status = run_console(run_dir, start_conductor=lambda: _conduct(opened, None, said.append))
     else:
-        status = run_console(run_dir, start_conductor=lambda: _conduct(open_run(None), None))
+        status = run_console(run_dir, start_conductor=lambda: _conduct(open_run(None), None, said.append))
     _say_where_it_stands(run_dir)
+    for line in said:
+        print(line)
     return status
 
 
@@ -92,7 +95,7 @@ def _headless(args: argparse.Namespace, open_run: OpenRun) -> int:
     printer = PlainPrinter(sys.stdout)
     opened = open_run(printer.entry)
     printer.begin(opened.writer.state, opened.writer.run_dir)
-    return asyncio.run(_until_signal(_conduct(opened, args.wait), opened))
+    return asyncio.run(_until_signal(_conduct(opened, args.wait, print), opened))
 
 
 async def _until_signal(work: Awaitable[int], opened: Opened) -> int:
@@ -109,14 +112,22 @@ async def _until_signal(work: Awaitable[int], opened: Opened) -> int:
         return 5 if waiting else INTERRUPTED
 
 
-async def _conduct(opened: Opened, wait_s: float | None) -> int:
+async def _conduct(opened: Opened, wait_s: float | None, say: Callable[[str], None]) -> int:
     from console.release.conductor import Conductor
     from console.release.connecting import connect
+    from console.release.recipe import DEMO
 
     conductor = Conductor(
         opened.release, opened.writer, lambda: connect(opened.release.cluster), approve=opened.approve, wait_s=wait_s
     )
+    open_until_now = opened.writer.state.verdict is None
     try:
-        return await conductor.run()
+        status = await conductor.run()
+        # A toy's numbers would only be noise among those of real drafters.
+        if open_until_now and opened.writer.state.verdict is not None and opened.release.recipe.name != DEMO:
+            from console.release.history_adding import remember
+
+            say(await asyncio.to_thread(remember, opened.writer.run_dir))
+        return status
     finally:
         opened.lock.close()

@@ -7,10 +7,13 @@ from typing import Any
 
 from console.release.proposing import GATES_BY_STAGE, Release, export_dir, values_for
 from console.release.state import Attempt, RunState
+from console.release.thresholds import CATALOG, MEASURED_BY
 
 
 def kinds(stage: str, gate: str) -> tuple[str, ...]:
-    """The kinds of result files that a gate reads in a stage."""
+    """The kinds of files that a gate reads in a stage."""
+    if gate in MEASURED_BY:
+        return (gate, CATALOG)
     return tuple(sorted(next(needs for name, needs in GATES_BY_STAGE[stage] if name == gate)))
 
 
@@ -40,6 +43,8 @@ def expected(release: Release, state: RunState, attempt: Attempt, gate: str) -> 
         }
     if gate == "freeze":
         return {**common, **freeze(release, state)}
+    if gate in MEASURED_BY and release.thresholds is not None:
+        return {**common, **release.thresholds.expected()}
     return common
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from console.release import effects
 from console.release.canonical import sha256
 from console.release.state import Attempt, ResultFile
+from console.release.thresholds import named
 from console.release.writer import RunWriter
 from gates.registry import run as run_gate
 from gates.verdict import Verdict
@@ -80,7 +81,7 @@ def judge(
         learn: What later stages need to know where it passed ("freeze", "target"). It stands in the same entry, so
             that no process can die between the two.
     """
-    verdict = run_gate(gate, files, expected)
+    verdict = run_gate(gate, named(gate, files), expected)
     digests = [{"kind": kind, "sha256": sha256(data)} for kind, data in files.items() if data is not None]
     record = verdict.to_json()
     word = "GO" if verdict.passed else f"NO-GO ({verdict.failure_class})"

@@ -24,6 +24,7 @@ from console.release.recipe import Recipe, choose_recipe, resolve_values, size_t
 from console.release.spec import load_release
 from console.release.state import RunState
 from console.release.submission import mend_outcome
+from console.release.thresholds import CATALOG_NAME, choose_thresholds
 from console.release.writer import RunWriter
 
 RUNS_ROOT = "gonogo-runs"
@@ -66,7 +67,9 @@ def check_inputs(
     values = resolve_values(recipe, spec.budget, spec.overrides, file=file)
     for task in recipe.tasks:
         size_task(task, values, file=file)
-    release = Release(run_dir, run_id, spec, cluster, recipe)
+    kept = run_dir / CATALOG_NAME
+    thresholds = choose_thresholds(spec, release_file, kept, recipe.tasks, values.get("draft_tokens"))
+    release = Release(run_dir, run_id, spec, cluster, recipe, thresholds)
     inputs = {
         "target": spec.target,
         "revision": spec.revision or "",
@@ -81,6 +84,7 @@ def check_inputs(
         "recipe_sha256": _recipe_digest(recipe),
         "clusters_file": str(Path(cluster.file).absolute()),
         "release_sha256": sha256(release_file.read_bytes()),
+        **({} if thresholds is None else thresholds.inputs()),
     }
     return release, inputs
 
@@ -127,6 +131,8 @@ def start_run(
     # The folder appears whole, with its first log entry, or not at all: there is no half-made run to resume.
     fresh = place.with_name(f".new-{place.name}-{secrets.token_hex(4)}")
     folder.create_run_folder(fresh, release_file.read_bytes())
+    if release.thresholds is not None:
+        effects.create(fresh / CATALOG_NAME, release.thresholds.data, CATALOG_NAME)
     RunWriter(fresh, clock).record(
         "run_started",
         f"Release of a {inputs['algorithm']} drafter for {inputs['target']} on {inputs['cluster']} ({inputs['login']})",
@@ -169,18 +175,13 @@ def resume_run(
         lock.close()
         raise folder.FolderError(f"{run_dir}: its log ends before the run began; start a new run in a new folder")
     release_file = run_dir / folder.RELEASE_NAME
-    release, now = check_inputs(release_file, run_dir, writer.state.run_id, Path(inputs["clusters_file"]))
-    if now["release_sha256"] != inputs["release_sha256"]:
+    try:
+        _require_same(run_dir / CATALOG_NAME, inputs.get("catalog_sha256"))
+        release, now = check_inputs(release_file, run_dir, writer.state.run_id, Path(inputs["clusters_file"]))
+        _require_same(release_file, inputs["release_sha256"])
+    except InputError:
         lock.close()
-        raise InputError(
-            Problem(
-                str(release_file),
-                "the whole file",
-                "the inputs that this run was started with",
-                "other bytes",
-                "put them back, or start a new run with the new inputs",
-            )
-        )
+        raise
     for attempt in writer.state.attempts:
         mend_outcome(writer, attempt.id)
     changed = {key: value for key, value in now.items() if inputs.get(key) != value}
@@ -201,6 +202,24 @@ def resume_run(
             version=metadata.version("gonogo"),
         )
     return Opened(release, writer, lock, approve)
+
+
+def _require_same(file: Path, digest: str | None) -> None:
+    """A run goes on with the inputs that it was started with.
+
+    Raises:
+        InputError: When a file of them is not what it was.
+    """
+    if digest is None:
+        return
+    try:
+        found = "other bytes" if sha256(file.read_bytes()) != digest else ""
+    except OSError as error:
+        found = error.strerror or str(error)
+    if found:
+        expected = "the inputs that this run was started with"
+        advice = "put them back, or start a new run with the new inputs"
+        raise InputError(Problem(str(file), "the whole file", expected, found, advice))
 
 
 def _waits_for_a_person(state: RunState, plan: Plan) -> str:

@@ -18,6 +18,7 @@ from console.release.job import ExactJob, UploadRef, build_script, refuse_secret
 from console.release.recipe import Recipe, RenderedTask, Task, expand, render_task, resolve_values, size_task
 from console.release.spec import ReleaseSpec
 from console.release.state import Attempt, Outcome, RunState
+from console.release.thresholds import MEASURED_BY, Thresholds
 from console.release.triage import RETRY
 
 GATES_BY_STAGE: Mapping[str, tuple[tuple[str, frozenset[str]], ...]] = {
@@ -44,6 +45,7 @@ class Release:
         spec: The inputs.
         cluster: The cluster that it runs on.
         recipe: Which jobs make up each stage.
+        thresholds: The bars of a catalog that the drafter is held against, None for none.
     """
 
     run_dir: Path
@@ -51,6 +53,7 @@ class Release:
     spec: ReleaseSpec
     cluster: Cluster
     recipe: Recipe
+    thresholds: Thresholds | None = None
 
     @property
     def remote_root(self) -> str:
@@ -81,7 +84,7 @@ def make_plan(release: Release) -> Plan:
     for task in release.recipe.tasks:
         if task.skip_with_existing_drafter if existing else task.only_existing_drafter:
             continue
-        tasks.append(PlannedTask(task.stage, task.task, gates_for(task)))
+        tasks.append(PlannedTask(task.stage, task.task, (*gates_for(task), *_catalog_gates(release, task))))
     return Plan(tuple(tasks), release.recipe.freeze_job_above_bytes)
 
 
@@ -94,6 +97,13 @@ def gates_for(task: Task) -> tuple[str, ...]:
             gates.append(name)
             kinds -= needs
     return tuple(gates)
+
+
+def _catalog_gates(release: Release, task: Task) -> tuple[str, ...]:
+    """The gates of the catalog that judge what a task writes, after those that ask whether it was measured well."""
+    if release.thresholds is None or task.stage != "bench":
+        return ()
+    return tuple(gate for gate in release.thresholds.gates if MEASURED_BY[gate] in task.results)
 
 
 def export_dir(release: Release, state: RunState) -> str:

@@ -74,6 +74,20 @@ Value = Annotated[Scalar, PlainValidator(_scalar)]
 """A value of a recipe or an override: text on one line, a finite number, true or false."""
 
 
+class CatalogChoice(Input):
+    """Which entry of which catalog of thresholds a release is held against.
+
+    Attributes:
+        file: The catalog, a path beside the release file, or `builtin` for the one that comes with gonogo.
+        model: Name of the model in it, None for the target as it is named.
+        drafter: Name of the drafter in it, None for the algorithm.
+    """
+
+    file: Annotated[Text, Field(description="a catalog of thresholds, or builtin")]
+    model: Text | None = None
+    drafter: Text | None = None
+
+
 class ReleaseSpec(Input):
     """What the operator asked for.
 
@@ -88,6 +102,7 @@ class ReleaseSpec(Input):
         overrides: Recipe values that this release sets differently.
         recipe: Name of a built-in recipe, or absolute path of a recipe's folder; None to choose by algorithm.
         run_name: Becomes part of the run's id; None for a name made from target and algorithm.
+        catalog: Thresholds that the drafter must reach beyond a valid measurement, None for no such bar.
     """
 
     target: Annotated[Text, Field(description="a Hugging Face id (organisation/name) or an absolute path")]
@@ -100,6 +115,7 @@ class ReleaseSpec(Input):
     overrides: Mapping[Name, Value] = {}
     recipe: Text | None = None
     run_name: Name | None = None
+    catalog: CatalogChoice | None = None
 
     @field_validator("target")
     @classmethod

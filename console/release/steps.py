@@ -6,11 +6,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from console.release import cluster_setup, expectations, freezing, judging, proposing, queue, submission, target
+from console.release import (
+    catalog_judging,
+    cluster_setup,
+    expectations,
+    freezing,
+    judging,
+    proposing,
+    queue,
+    submission,
+    target,
+)
 from console.release.canonical import sha256
 from console.release.decisions import TARGET_CHECK, PlannedTask, Session, Step
 from console.release.job import ExactJob
 from console.release.state import Attempt, GateRecord
+from console.release.thresholds import MEASURED_BY
 from console.release.triage import Failure, failure_of, triage
 from console.release.writer import CONDUCTOR, RunWriter
 from gates.verdict import FailureClass, Verdict
@@ -247,9 +258,15 @@ def judge(conductor: Conductor, name: str, gates: tuple[str, ...]) -> None:
     for gate in gates:
         if writer.state.stage(current.stage).gate(gate, name) is not None:
             continue
-        kinds = expectations.kinds(current.stage, gate)
-        files = judging.load_kept(writer.run_dir, current.results, kinds)
         expected = expectations.expected(conductor.release, writer.state, current, gate)
+        if gate in MEASURED_BY:
+            files = catalog_judging.files(writer.run_dir, writer.state, current, gate)
+            if len(files) > catalog_judging.ONE_MEASUREMENT:
+                # Each attempt's own token was checked when its measurement was found to be valid.
+                del expected["token"]
+        else:
+            kinds = expectations.kinds(current.stage, gate)
+            files = judging.load_kept(writer.run_dir, current.results, kinds)
         learned = _learned(conductor, gate, files)
         verdict = judging.judge(writer, current.stage, gate, name, files, expected, learned)
         if verdict.passed:

@@ -18,6 +18,9 @@ RETRY, VERDICT, ASK, SYSTEMIC = "retry", "verdict", "ask the operator", "stop"
 SERVER_TIMEOUT = "server_timeout"
 """Recipe value, and the stage word of a smoke result, for a server that did not come up in time."""
 
+MEASURE_AGAIN = "measure_again"
+"""Fact of a gate of the catalog: how many more measurements its entry may take before it is decided."""
+
 TIMEOUT_FACTOR = 2
 """By how much a retry raises the server's time limit."""
 
@@ -105,6 +108,11 @@ def triage(failure: Failure, stage: Stage) -> Triage:
     )
     if timeout and used < _TIMEOUT_RETRIES:
         return _longer_timeout(failure)
+    more = failure.facts.get(MEASURE_AGAIN)
+    if failure.failure_class is FailureClass.MEASUREMENT_INVALID and more:
+        # It ends: every such measurement counts, and the gate says how many are left.
+        words = f"the catalog wants more than one measurement, {more} more at most: the same job again"
+        return Triage(failure.id, failure.failure_class, RETRY, words, {})
     if used < rule.retries:
         return Triage(
             failure.id, failure.failure_class, RETRY, f"{rule.words} (retry {used + 1} of {rule.retries})", {}

@@ -324,6 +324,8 @@ def conclude(
     wanted = f">= {policy.passes} of {policy.runs}"
     if not decided:
         wanted += "; not decided yet, measure again and give every file"
+        if all(run.sound for run in runs):
+            sheet.fact("measure_again", policy.runs - len(runs))
     cls = low if decided else _INVALID
     sheet.check("repeats", enough, good, wanted, unit="measurements that pass", file=first, cls=cls)
     return sheet.verdict(low, PRECEDENCE)

@@ -122,7 +122,7 @@ class Lab:
     def _gonogo(self, arguments: list[str], environment: Mapping[str, str] | None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "console", *arguments, "--headless"],
-            env={**os.environ, **(environment or {})},
+            env={**os.environ, "GONOGO_HISTORY": str(self.folder / "history.sqlite"), **(environment or {})},
             cwd=ROOT,
             capture_output=True,
             text=True,

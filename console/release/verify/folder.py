@@ -14,6 +14,7 @@ from console.release.journal import Entry
 from console.release.report import render_report
 from console.release.state import Attempt, RunState
 from console.release.submission import outcome_of
+from console.release.thresholds import CATALOG_NAME
 from console.release.verify.facts import Fact, Facts, not_checked, ok, told, wrong
 
 PASSING = (folder.LIVE_NAME, "conductor.lock", "console.lock")
@@ -37,6 +38,9 @@ def check_top(run_dir: Path, state: RunState, entries: list[Entry]) -> Facts:
     release = read(run_dir / folder.RELEASE_NAME)
     wanted = str(state.inputs.get("release_sha256", ""))
     yield _digest(folder.RELEASE_NAME, release, wanted, "the inputs that the log names")
+    catalog = str(state.inputs.get("catalog_sha256", ""))
+    if catalog:
+        yield _digest(CATALOG_NAME, read(run_dir / CATALOG_NAME), catalog, "the thresholds that the log names")
     report = read(run_dir / folder.REPORT_NAME)
     if state.verdict is not None:
         yield _same(folder.REPORT_NAME, report, render_report(state, entries).encode("utf-8"), "follows from the log")
@@ -47,7 +51,7 @@ def check_top(run_dir: Path, state: RunState, entries: list[Entry]) -> Facts:
             yield not_checked(name, "about the present, not part of the record")
         elif name.startswith("work_log.torn-"):
             yield not_checked(name, "an entry that was cut off while it was written; nothing of it was done")
-        elif name not in _RECORD and name not in _FOLDERS:
+        elif name not in _RECORD and name not in _FOLDERS and not (catalog and name == CATALOG_NAME):
             yield wrong(name, "expected nothing of this name")
     for name in _names(run_dir / "requests"):
         yield wrong(f"requests/{name}", "a request that was never handled; the log knows nothing of it")

@@ -10,6 +10,7 @@ from console.release import expectations
 from console.release.canonical import canonical, sha256
 from console.release.journal import Entry
 from console.release.state import ReleaseVerdict, RunState, Stage, StageStatus
+from console.release.thresholds import CATALOG_NAME, named
 from console.release.triage import RULES
 from console.release.verify.facts import Fact, Facts, not_checked, ok, told, wrong
 from console.release.verify.folder import _files, read
@@ -28,7 +29,7 @@ NEEDED: Mapping[str, tuple[tuple[str, ...], ...]] = {
 def check_gates(run_dir: Path, entries: list[Entry]) -> Facts:
     """Run every gate of the log again, over the bytes that it read."""
     kept: dict[str, bytes] = {}
-    for path in _files(run_dir / "results"):
+    for path in (*_files(run_dir / "results"), run_dir / CATALOG_NAME):
         data = read(path)
         if data is not None:
             kept[sha256(data)] = data
@@ -47,7 +48,7 @@ def _again(entry: Entry, kept: Mapping[str, bytes]) -> Fact:
         if file["sha256"] not in kept:
             return wrong(about, f"the bytes that it read ({file['kind']}, SHA-256 {file['sha256']}) are not kept")
         files[file["kind"]] = kept[file["sha256"]]
-    record = run(data["gate"], files, data["expected"]).to_json()
+    record = run(data["gate"], named(data["gate"], files), data["expected"]).to_json()
     for key in ("pass", "failure_class", "detail", "checks", "facts"):
         if canonical_or_none(record[key]) != canonical_or_none(data[key]):
             return wrong(about, f"{key}: the log says {_short(data[key])}, the gate says {_short(record[key])}")
@@ -91,7 +92,7 @@ def check_verdict(state: RunState) -> Facts:
     """The stages' ends and the verdict follow from the gates."""
     for stage in state.stages:
         if stage.status is StageStatus.PASSED and stage.name in NEEDED:
-            lacking = _lacking(stage)
+            lacking = _lacking(stage, _needed(stage.name, state))
             wanted = f"expected a passing gate before the stage passed, found none of: {', '.join(lacking)}"
             yield told(not lacking, f"stage {stage.name}", "its gates passed", wanted)
     if state.verdict is None:
@@ -105,12 +106,18 @@ def check_verdict(state: RunState) -> Facts:
         yield _failure(state)
 
 
-def _lacking(stage: Stage) -> list[str]:
+def _needed(stage: str, state: RunState) -> tuple[tuple[str, ...], ...]:
+    """The groups of gates of a stage, with those that the catalog of this release asks for."""
+    asked = str(state.inputs.get("catalog_gates", "")).split(", ") if stage == "bench" else []
+    return (*NEEDED[stage], *((gate,) for gate in asked if gate))
+
+
+def _lacking(stage: Stage, needed: tuple[tuple[str, ...], ...]) -> list[str]:
     """Groups of gates of which none passed over the newest attempt of its task, or over what had no job."""
     newest = {attempt.task: attempt.id for attempt in stage.attempts}.values()
     known = {attempt.id for attempt in stage.attempts}
     passed = {gate.name for gate in stage.gates if gate.passed and (gate.id in newest or gate.id not in known)}
-    return [" or ".join(group) for group in NEEDED[stage.name] if not passed & set(group)]
+    return [" or ".join(group) for group in needed if not passed & set(group)]
 
 
 def _failure(state: RunState) -> Fact:
