@@ -48,11 +48,6 @@ class Login:
     connection: Any
     hops: tuple[Any, ...]
 
-    def abort(self) -> None:
-        """End it and what carries it, at once."""
-        for connection in (self.connection, *reversed(self.hops)):
-            connection.abort()
-
 
 def fingerprint(key: Any) -> str:
     """A host key as `ssh-keygen -l` writes it, `ssh-ed25519 SHA256:...`."""

@@ -59,7 +59,8 @@ class SshHost(ShellHost):
         self._uniform = uniform
         self._link = Link(LinkState.DOWN, None)
         self._seen: float | None = None
-        self._current: Any = None
+        self._connection: Any = None
+        self._hops: tuple[Any, ...] = ()
         self._latest: object = None
         self._login = asyncio.Lock()
         self._channels = asyncio.Semaphore(MAX_CHANNELS)
@@ -154,8 +155,8 @@ class SshHost(ShellHost):
         if self._refused is not None:
             raise self._refused
         async with self._login:
-            if self._current is not None and not self._current.connection.is_closed():
-                return self._current.connection
+            if self._connection is not None and not self._connection.is_closed():
+                return self._connection
             if self._refused is not None:
                 raise self._refused
             wait = self._not_before - self._monotonic()
@@ -163,10 +164,11 @@ class SshHost(ShellHost):
                 await asyncio.sleep(wait)
             self._not_before = self._monotonic() + LOGIN_FLOOR_S
             self._set(LinkState.CONNECTING)
-            self._current = await self._log_in()
+            login = await self._log_in()
+            self._connection, self._hops = login.connection, login.hops
             self._failures = 0
             self._set(LinkState.UP)
-            return self._current.connection
+            return self._connection
 
     async def _log_in(self) -> Any:
         from backends.hosts.login import log_in
@@ -195,9 +197,11 @@ class SshHost(ShellHost):
         self._set(LinkState.DOWN, said)
 
     def _drop(self) -> None:
-        if self._current is not None:
-            self._current.abort()
-            self._current = None
+        """End the connection, then what carries it."""
+        ended = [self._connection, *reversed(self._hops)] if self._connection is not None else []
+        self._connection, self._hops = None, ()
+        for connection in ended:
+            connection.abort()
 
     async def noise(self, timeout: float = 30.0) -> tuple[bytes, bytes]:
         """What the login prints around the output of a script: what comes before it, and what comes after.
@@ -220,10 +224,8 @@ class SshHost(ShellHost):
 
     async def close(self) -> None:
         """Close the connection."""
-        current, self._current = self._current, None
         self._set(LinkState.DOWN, "closed")
-        if current is not None:
-            current.abort()
+        self._drop()
 
 
 async def _all_said(process: Any, stdin: bytes) -> tuple[bytes | None, bytes | None]:
