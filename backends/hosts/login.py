@@ -43,15 +43,17 @@ class Login:
     Attributes:
         connection: asyncssh's own.
         hops: Connections to the jump hosts that carry it, the nearest to us first.
+        host_key: The accepted host key, as `fingerprint` writes it.
     """
 
     connection: Any
     hops: tuple[Any, ...]
+    host_key: str
 
 
 def fingerprint(key: Any) -> str:
     """A host key as `ssh-keygen -l` writes it, `ssh-ed25519 SHA256:...`."""
-    return f"{key.get_algorithm()} {key.get_fingerprint()}"
+    return "" if key is None else f"{key.get_algorithm()} {key.get_fingerprint()}"
 
 
 class _Client(asyncssh.SSHClient):
@@ -136,7 +138,7 @@ async def log_in(target: SshTarget, *, alive: Callable[[], None], lost: Callable
         for hop in reversed(hops):
             hop.abort()
         raise
-    return Login(connection, hops)
+    return Login(connection, hops, fingerprint(connection.get_server_host_key()))
 
 
 def _ignore() -> None:

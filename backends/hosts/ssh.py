@@ -62,6 +62,7 @@ class SshHost(ShellHost):
         self._connection: Any = None
         self._hops: tuple[Any, ...] = ()
         self._latest: object = None
+        self._host_key: str | None = None
         self._login = asyncio.Lock()
         self._channels = asyncio.Semaphore(MAX_CHANNELS)
         self._failures = 0
@@ -79,6 +80,16 @@ class SshHost(ShellHost):
         if silent <= interval + min(interval, SUSPECT_GRACE_S):
             return Link(LinkState.UP, self._seen, link.detail)
         return Link(LinkState.SUSPECT, self._seen, f"no sign of life for {silent:.0f} s")
+
+    @property
+    def host_key(self) -> str | None:
+        """The host's accepted key as `ssh-keygen -l` writes it; None before a login."""
+        return self._host_key
+
+    @property
+    def reached(self) -> bool:
+        """Whether the host itself has ever sent anything."""
+        return self._seen is not None
 
     def _set(self, state: LinkState, detail: str = "") -> None:
         self._link = Link(state, None, detail)
@@ -165,7 +176,7 @@ class SshHost(ShellHost):
             self._not_before = self._monotonic() + LOGIN_FLOOR_S
             self._set(LinkState.CONNECTING)
             login = await self._log_in()
-            self._connection, self._hops = login.connection, login.hops
+            self._connection, self._hops, self._host_key = login.connection, login.hops, login.host_key
             self._failures = 0
             self._set(LinkState.UP)
             return self._connection

@@ -23,8 +23,8 @@ async def connect(cluster: Cluster) -> Connection:
         CouldNotAsk: When its wake command fails.
     """
     if cluster.wake:
-        await _wake(cluster)
-    host = SshHost(_target(cluster))
+        await wake(cluster)
+    host = SshHost(target_of(cluster))
     return Connection(
         host,
         Slurm(host, path=cluster.slurm_path or ""),
@@ -32,7 +32,8 @@ async def connect(cluster: Cluster) -> Connection:
     )
 
 
-def _target(cluster: Cluster) -> SshTarget:
+def target_of(cluster: Cluster) -> SshTarget:
+    """Where and how to log in to a cluster."""
     return SshTarget(
         host=cluster.login_node,
         port=cluster.port,
@@ -44,8 +45,12 @@ def _target(cluster: Cluster) -> SshTarget:
     )
 
 
-async def _wake(cluster: Cluster) -> None:
-    """Run the operator's own command that makes the cluster reachable."""
+async def wake(cluster: Cluster) -> None:
+    """Run the operator's own command that makes the cluster reachable.
+
+    Raises:
+        CouldNotAsk: When it fails.
+    """
     try:
         process = await asyncio.create_subprocess_exec(
             *cluster.wake,
