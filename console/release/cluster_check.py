@@ -6,6 +6,7 @@ A question that was not asked, because an earlier one got no answer, says so; it
 
 from __future__ import annotations
 
+import asyncio
 import os
 import stat
 import time
@@ -88,7 +89,7 @@ async def check_cluster(clusters: Clusters, name: str, *, wall: Callable[[], flo
         checks.append(await _wake(cluster))
         if checks[-1].answer is not OK:
             return (*checks, *_not_asked((*_REMOTE, *probes.NAMES), f"the {WAKE} failed"))
-    host = SshHost(connecting.target_of(cluster))
+    host = SshHost(await asyncio.to_thread(connecting.target_of, cluster))
     try:
         checks += await _login(host)
         if any(check.answer is not OK for check in checks[-len(_REMOTE) :]):
