@@ -16,7 +16,10 @@ from enum import StrEnum
 from pathlib import Path
 
 from backends.errors import CouldNotAsk, NeedsOperator
+from backends.hosts import openssh
 from backends.hosts.ssh import SshHost
+from backends.hosts.ssh_config import SshConfigError, settings_of
+from backends.hosts.ssh_target import SshTarget
 from console.release import cluster_probes as probes
 from console.release import connecting
 from console.release.clusters import Cluster, Clusters
@@ -85,6 +88,7 @@ async def check_cluster(clusters: Clusters, name: str, *, wall: Callable[[], flo
     where = f"{cluster.file}, cluster {name}"
     checks = [Check(ENTRY, OK, where, f"login node {cluster.login_node}, workspace {cluster.workspace}")]
     checks.append(_key_file(cluster))
+    checks.append(await _configuration(cluster))
     if cluster.wake:
         checks.append(await _wake(cluster))
         if checks[-1].answer is not OK:
@@ -110,17 +114,18 @@ def _not_asked(names: tuple[str, ...], why: str) -> list[Check]:
 
 
 def _unusable_entry(clusters: Clusters, name: str, error: InputError) -> tuple[Check, ...]:
-    """The problems of an entry; where only its key file is one, that is the check that failed."""
+    """The problems of an entry; where only a file that it names is one, that is the check that failed."""
     where = f"{clusters.document.file}, cluster {name}"
     rest = (*_REMOTE, *probes.NAMES)
-    about_key = all(problem.field.endswith("ssh_key") for problem in error.problems)
-    own = KEY if about_key else ENTRY
-    checks = [Check(ENTRY, OK, where, "can be used")] if about_key else []
+    last = {problem.field.rpartition(".")[2] for problem in error.problems}
+    own = {"ssh_key": KEY, "ssh_config": CONFIG}.get(last.pop(), ENTRY) if len(last) == 1 else ENTRY
+    checks = [Check(ENTRY, OK, where, "can be used")] if own != ENTRY else []
     for problem in error.problems:
         field = problem.field if problem.line is None else f"line {problem.line}, {problem.field}"
         found = f"{field}: {problem.found or 'something else'}"
         checks.append(Check(own, WRONG, where, found, problem.expected, problem.advice or "correct it"))
-    return (*checks, *_not_asked(rest if about_key else (*_LOCAL, *rest), f"the {own} cannot be used"))
+    local = tuple(name for name in _LOCAL if name != own)
+    return (*checks, *_not_asked((*local, *rest), f"the {own} cannot be used"))
 
 
 def _key_file(cluster: Cluster) -> Check:
@@ -140,6 +145,36 @@ def _key_file(cluster: Cluster) -> Check:
     if mode & 0o077:
         return Check(KEY, WRONG, asked, f"mode {mode:o}", "a key that only you can read", f"chmod 600 {path}")
     return Check(KEY, OK, asked, f"readable, mode {mode:o}")
+
+
+async def _configuration(cluster: Cluster) -> Check:
+    """What the SSH configuration adds, what of it has no effect, and whether ssh itself would go elsewhere."""
+    config = Path(cluster.ssh_config)
+    asked = f"this machine, {config}, host {cluster.login_node}"
+    if not os.path.exists(config):  # noqa: ASYNC240 -- a file of this machine
+        return Check(CONFIG, OK, asked, "there is none")
+    # Read as ssh is asked below, with nothing decided by clusters.yaml.
+    try:
+        said = await asyncio.to_thread(settings_of, config, cluster.login_node)
+        theirs = await openssh.reading(config, said)
+    except SshConfigError as error:
+        return Check(CONFIG, WRONG, asked, str(error), "a configuration that can be understood", "correct it")
+    except openssh.OpensshError as error:
+        return Check(CONFIG, WRONG, asked, str(error), "a configuration that ssh takes", "correct it; see `ssh -G`")
+    target = connecting.target_of(cluster)
+    found = f"leads to {target.name}" + "".join(f" through {name}" for name in _hops(target))
+    if said.ignored:
+        found += f"; without effect here: {', '.join(said.ignored)}"
+    apart = openssh.differences(said, theirs) if theirs is not None else ()
+    if apart:
+        advice = "write it so that both read the same, or say in clusters.yaml what is meant"
+        return Check(CONFIG, WRONG, asked, "; ".join(apart), "the same reading as that of ssh", advice)
+    return Check(CONFIG, OK, asked, found, advice="" if theirs is not None else "there is no ssh to compare with")
+
+
+def _hops(target: SshTarget) -> list[str]:
+    """The jump hosts of a target, the last one first."""
+    return [] if target.jump is None else [target.jump.name, *_hops(target.jump)]
 
 
 async def _wake(cluster: Cluster) -> Check:

@@ -13,7 +13,7 @@ from console.release.cluster_check import Answer, Check, check_cluster
 from console.release.clusters import load_clusters
 from tests.sandbox.clusters import Cluster
 
-NEEDED = "sh env grep sha256sum tar base64 stat timeout readlink date df awk cat rm rmdir mkdir dirname id"
+NEEDED = "sh env grep sha256sum tar base64 stat timeout readlink date df awk cat rm rmdir mkdir dirname id touch sleep"
 
 
 def entry(cluster: Cluster, **settings: Any) -> dict[str, Any]:
