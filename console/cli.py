@@ -118,6 +118,12 @@ COMMANDS = (
         "add_parser",
     ),
     Command(
+        "cluster",
+        "check whether a cluster is ready for a release, or list the clusters",
+        ("gonogo cluster check", "gonogo cluster check alpha --json", "gonogo cluster list --clusters clusters.yaml"),
+        "cluster",
+    ),
+    Command(
         "catalog",
         "check, propose or import a catalog of thresholds",
         (

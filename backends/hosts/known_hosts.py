@@ -6,25 +6,29 @@ from pathlib import Path
 from typing import Any
 
 
-def read_known_hosts(path: Path) -> Any:
-    """The entries of a known-hosts file, as asyncssh takes them.
+def read_known_hosts(*paths: Path) -> Any:
+    """The entries of known-hosts files, as asyncssh takes them.
 
     A file that is not there has none: then no key is known. A line that is no entry is passed over, as OpenSSH
     does: it makes nothing known, and must not keep the others from being read.
 
     Raises:
-        OSError: When the file is there and cannot be read.
+        OSError: When a file is there and cannot be read.
     """
     import asyncssh
 
-    try:
-        text = path.read_bytes().decode("utf-8", "replace")
-    except FileNotFoundError:
-        text = ""
+    text = "".join(map(_text, paths))
     try:
         return asyncssh.import_known_hosts(text)
     except ValueError:
         return asyncssh.import_known_hosts("".join(line for line in text.splitlines(True) if _is_entry(line)))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8", "replace") + "\n"
+    except FileNotFoundError:
+        return ""
 
 
 def _is_entry(line: str) -> bool:

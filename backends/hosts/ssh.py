@@ -7,22 +7,18 @@ here. A refused login or a host key that is not the known one becomes NeedsOpera
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import functools
-import os
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from backends.errors import CouldNotAsk, NeedsOperator
 from backends.hosts.base import Link, LinkState
-from backends.hosts.framing import COMMAND
-from backends.hosts.known_hosts import keys_of, read_known_hosts
-from backends.hosts.proxy import Proxy, expand
+from backends.hosts.framing import COMMAND, frame, unframe
 from backends.hosts.shell import Pipes, ShellHost
+from backends.hosts.ssh_target import SshTarget
+
+__all__ = ["SshHost", "SshTarget"]
 
 MAX_CHANNELS = 8
 """OpenSSH allows 10 sessions on a connection by default."""
@@ -37,33 +33,8 @@ LOGIN_FLOOR_S = 2.0
 
 MAX_BACKOFF_S = 300.0
 
-_LOGIN_ADVICE = "check user and ssh_key in clusters.yaml, or load the key into your agent"
-
-
-@dataclass(frozen=True, slots=True)
-class SshTarget:
-    """Where and how to log in.
-
-    Attributes:
-        host: Name or address.
-        port: Port.
-        user: Account.
-        known_hosts: Known-hosts file; its absence is "no key is known", never "any key will do".
-        key: Private key file, None for the agent and the default keys.
-        proxy_command: Command whose input and output reach the host, with OpenSSH's tokens (%h, %p, %r); None to
-            connect directly.
-        keepalive_s: Interval of keepalive messages; three unanswered ones end the connection.
-        login_timeout_s: Limit for connection and login together.
-    """
-
-    host: str
-    port: int
-    user: str
-    known_hosts: Path
-    key: Path | None = None
-    proxy_command: str | None = None
-    keepalive_s: float = 15.0
-    login_timeout_s: float = 30.0
+SUSPECT_GRACE_S = 5.0
+"""How long an answer to a keepalive message may take until the link counts as suspect."""
 
 
 class SshHost(ShellHost):
@@ -82,12 +53,16 @@ class SshHost(ShellHost):
         monotonic: Callable[[], float] = time.monotonic,
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
-        self.name = f"{target.user}@{target.host}:{target.port}"
+        self.name = target.name
         self._target = target
         self._monotonic = monotonic
         self._uniform = uniform
         self._link = Link(LinkState.DOWN, None)
+        self._seen: float | None = None
         self._connection: Any = None
+        self._hops: tuple[Any, ...] = ()
+        self._latest: object = None
+        self._host_key: str | None = None
         self._login = asyncio.Lock()
         self._channels = asyncio.Semaphore(MAX_CHANNELS)
         self._failures = 0
@@ -96,12 +71,31 @@ class SshHost(ShellHost):
 
     @property
     def link(self) -> Link:
-        """The connection as it stands now."""
-        return self._link
+        """The connection as it stands now; up, but suspect where even a keepalive message was not answered."""
+        link = self._link
+        if link.state is not LinkState.UP or self._seen is None:
+            return Link(link.state, self._seen, link.detail)
+        silent = self._monotonic() - self._seen
+        interval = self._target.keepalive_s
+        if silent <= interval + min(interval, SUSPECT_GRACE_S):
+            return Link(LinkState.UP, self._seen, link.detail)
+        return Link(LinkState.SUSPECT, self._seen, f"no sign of life for {silent:.0f} s")
+
+    @property
+    def host_key(self) -> str | None:
+        """The host's accepted key as `ssh-keygen -l` writes it; None before a login."""
+        return self._host_key
+
+    @property
+    def reached(self) -> bool:
+        """Whether the host itself has ever sent anything."""
+        return self._seen is not None
 
     def _set(self, state: LinkState, detail: str = "") -> None:
-        seen = self._monotonic() if state is LinkState.UP else self._link.last_seen
-        self._link = Link(state, seen, detail)
+        self._link = Link(state, None, detail)
+
+    def _alive(self) -> None:
+        self._seen = self._monotonic()
 
     async def _exchange(self, stdin: bytes) -> tuple[bytes, bytes]:
         import asyncssh
@@ -161,9 +155,12 @@ class SshHost(ShellHost):
 
     def _lost(self, detail: str) -> None:
         self._set(LinkState.DOWN, detail)
-        if self._connection is not None:
-            self._connection.abort()
-            self._connection = None
+        self._drop()
+
+    def _heard_of_loss(self, login: object, reason: str) -> None:
+        """A connection ended, maybe while nobody asked anything: then nothing else would tell."""
+        if login is self._latest and self._link.state is LinkState.UP:
+            self._lost(reason)
 
     async def _connected(self) -> Any:
         if self._refused is not None:
@@ -178,100 +175,68 @@ class SshHost(ShellHost):
                 await asyncio.sleep(wait)
             self._not_before = self._monotonic() + LOGIN_FLOOR_S
             self._set(LinkState.CONNECTING)
-            self._connection = await self._connect()
+            login = await self._log_in()
+            self._connection, self._hops, self._host_key = login.connection, login.hops, login.host_key
             self._failures = 0
             self._set(LinkState.UP)
             return self._connection
 
-    async def _connect(self) -> Any:
-        import asyncssh
+    async def _log_in(self) -> Any:
+        from backends.hosts.login import log_in
 
-        target = self._target
-        options = self._keys()
-        known = self._known_hosts()
-        with contextlib.ExitStack() as stack:
-            proxy = None
-            if target.proxy_command is not None:
-                command = expand(target.proxy_command, host=target.host, port=target.port, user=target.user)
-                proxy = stack.enter_context(Proxy(command))
-                options["proxy_command"] = proxy.words
-            try:
-                async with asyncio.timeout(target.login_timeout_s):
-                    return await asyncssh.connect(
-                        target.host,
-                        target.port,
-                        username=target.user,
-                        known_hosts=functools.partial(keys_of, known),
-                        config=None,
-                        keepalive_interval=target.keepalive_s,
-                        keepalive_count_max=3,
-                        login_timeout=target.login_timeout_s,
-                        utf8_decode_errors="replace",
-                        **options,
-                    )
-            except asyncssh.HostKeyNotVerifiable as error:
-                raise self._needs_operator("host key", str(error), self._key_advice(known)) from None
-            except (asyncssh.PermissionDenied, asyncssh.KeyImportError) as error:
-                raise self._needs_operator("log in", str(error), _LOGIN_ADVICE) from None
-            except (OSError, TimeoutError, asyncssh.Error) as error:
-                said = str(error) or f"no login within {target.login_timeout_s:g} s"
-                if proxy is not None and proxy.said():
-                    said = f"{said}; the proxy command said: {proxy.said()}"
-                raise self._failed(said) from None
+        self._drop()
+        # What ends late must not be taken for the end of what came after it.
+        self._latest = login = object()
+        try:
+            return await log_in(self._target, alive=self._alive, lost=lambda reason: self._heard_of_loss(login, reason))
+        except NeedsOperator as error:
+            self._refused = error
+            self._set(LinkState.NEEDS_OPERATOR, f"{error.said}; {error.advice}")
+            raise
+        except CouldNotAsk as error:
+            self._back_off(error.said)
+            raise
+        except asyncio.CancelledError:
+            self._back_off("whoever asked did not wait for the login")
+            raise
 
-    def _failed(self, said: str) -> CouldNotAsk:
+    def _back_off(self, said: str) -> None:
         """A login that may succeed later: not before a pause, which grows."""
         self._failures += 1
         ceiling = min(MAX_BACKOFF_S, LOGIN_FLOOR_S * 2**self._failures)
         self._not_before = self._monotonic() + max(LOGIN_FLOOR_S, self._uniform(0, ceiling))
         self._set(LinkState.DOWN, said)
-        return CouldNotAsk(self.name, "log in", said)
 
-    def _keys(self) -> dict[str, Any]:
-        """Which keys are offered: the one that is named, or the agent's and the default ones."""
-        import asyncssh
+    def _drop(self) -> None:
+        """End the connection, then what carries it."""
+        ended = [self._connection, *reversed(self._hops)] if self._connection is not None else []
+        self._connection, self._hops = None, ()
+        for connection in ended:
+            connection.abort()
 
-        key = self._target.key
-        if key is None:
-            return {}
+    async def noise(self, timeout: float = 30.0) -> tuple[bytes, bytes]:
+        """What the login prints around the output of a script: what comes before it, and what comes after.
+
+        Raises:
+            CouldNotAsk: When there is no answer in its frame.
+        """
+        framed = frame(":")
         try:
-            asyncssh.read_private_key(str(key))
-        except OSError as error:
-            raise self._needs_operator("read the key", str(error), _LOGIN_ADVICE) from None
-        except asyncssh.KeyImportError as error:
-            if "assphrase" not in str(error) or not os.environ.get("SSH_AUTH_SOCK"):
-                raise self._needs_operator("log in", f"{key}: {error}", _LOGIN_ADVICE) from None
-            # We ask for no passphrases; the agent may have this key, opened.
-            public = key.with_name(f"{key.name}.pub")
-            return {"agent_identities": [str(public)] if public.exists() else None}
-        return {"client_keys": [str(key)]}
-
-    def _needs_operator(self, asked: str, said: str, advice: str) -> NeedsOperator:
-        self._refused = NeedsOperator(self.name, asked, said, advice)
-        self._set(LinkState.NEEDS_OPERATOR, said)
-        return self._refused
-
-    def _known_hosts(self) -> Any:
-        path = self._target.known_hosts
-        try:
-            return read_known_hosts(path)
-        except OSError as error:
-            advice = f"make {path} readable, or name another file as known_hosts in clusters.yaml"
-            raise self._needs_operator("read the known hosts", str(error), advice) from None
-
-    def _key_advice(self, known: Any) -> str:
-        """Whether the host is unknown or shows another key: asyncssh reports both alike."""
-        place = f"{self._target.host} port {self._target.port}"
-        if any(keys_of(known, self._target.host, "", self._target.port)[:2]):
-            return f"STOP: {place} shows another key than {self._target.known_hosts} has; ask its administrators"
-        return f"{place} is not in {self._target.known_hosts}; compare its fingerprint, then add it with ssh"
+            async with asyncio.timeout(timeout):
+                stdout, stderr = await self._exchange(framed.stdin)
+        except TimeoutError:
+            raise CouldNotAsk(self.name, "run a script", f"no answer within {timeout:g} s") from None
+        if unframe(framed.mark, stdout, stderr) is None:
+            said = (stderr + stdout).decode("utf-8", "replace").strip()[-300:]
+            raise CouldNotAsk(self.name, "run a script", said or "the link was lost before the exit status arrived")
+        before = stdout.partition(f"BEGIN-{framed.mark}\n".encode())[0]
+        after = stdout.partition(f"\nEND-{framed.mark} 0\n".encode())[2]
+        return before, after
 
     async def close(self) -> None:
         """Close the connection."""
-        if self._connection is not None:
-            self._connection.abort()
-            self._connection = None
         self._set(LinkState.DOWN, "closed")
+        self._drop()
 
 
 async def _all_said(process: Any, stdin: bytes) -> tuple[bytes | None, bytes | None]:

@@ -9,6 +9,7 @@ there a misspelt key is refused. Format and search places: Model-Optimizer, `.ag
 from __future__ import annotations
 
 import getpass
+import os
 import zoneinfo
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, field_validator
 
+from backends.hosts.ssh_config import DEFAULT_PORT, HostSettings, SshConfigError, settings_of
 from console.release.errors import InputError, Problem, suggestion
 from console.release.validation import ClusterPath, Input, LocalPath, Text, Tolerant, refusal, validate
 from console.release.yaml_reading import Document, read_document, read_file
@@ -27,6 +29,8 @@ USER_FILE = Path(".config/modelopt/clusters.yaml")
 
 PROJECT_FILES = (Path(".agents/clusters.yaml"), Path(".claude/clusters.yaml"))
 """A project's files, looked for in the working folder and every folder above it, the first name everywhere first."""
+
+USUAL_SSH_CONFIG = "~/.ssh/config"
 
 _KEY_BYTES = 1 << 20
 
@@ -50,8 +54,10 @@ class Settings(Input):
     """What `gonogo:` says in an entry.
 
     Attributes:
-        port: SSH port of the login node.
-        known_hosts: Known-hosts file on this machine, None for the usual `~/.ssh/known_hosts`.
+        port: SSH port of the login node, None for the one in the SSH configuration, else 22.
+        known_hosts: Known-hosts file on this machine, None for those of the SSH configuration, else the usual
+            `~/.ssh/known_hosts`.
+        ssh_config: SSH configuration on this machine, None for the usual `~/.ssh/config`; `/dev/null` reads none.
         hf_local: Folder on the cluster that holds staged Hugging Face models, None for `hf_local` in the workspace.
         drafts_root: Folder on the cluster for frozen drafters, None for the recipe's.
         python: Python 3 on the cluster, a name or an absolute path.
@@ -72,8 +78,9 @@ class Settings(Input):
         slurm_path: Folder of the Slurm commands, None where they are on the PATH of a plain shell.
     """
 
-    port: Annotated[int, Field(ge=1, le=65535)] = 22
+    port: Annotated[int, Field(ge=1, le=65535)] | None = None
     known_hosts: LocalPath | None = None
+    ssh_config: LocalPath | None = None
     hf_local: ClusterPath | None = None
     drafts_root: ClusterPath | None = None
     python: Text = "python3"
@@ -97,9 +104,10 @@ class Entry(Tolerant):
     """One entry of `clusters:` as it stands in the file.
 
     Attributes:
-        login_node: Host name, address or alias of `~/.ssh/config`.
-        user: Account on the cluster, None for the operator's name on this machine.
-        ssh_key: Private key on this machine, None for the agent and SSH's default keys.
+        login_node: Host name, address or alias of the SSH configuration.
+        user: Account on the cluster, None for that of the SSH configuration, else the operator's name here.
+        ssh_key: Private key on this machine, None for those of the SSH configuration, else the agent and SSH's
+            default keys.
         ssh_proxy: Command that reaches the login node, as SSH's ProxyCommand; run on this machine.
         workspace: Folder on the cluster below which everything of ours is written.
         gpu_type: For people and reports.
@@ -137,7 +145,9 @@ class Cluster:
         name: Its name in the file.
         file: The file.
         login_node: As in `Entry`, and so are the next five.
-        user: Account on the cluster; the operator's own name here where the file gives none.
+        user: Account on the cluster: the file's, else that of the SSH configuration, else the operator's own name here.
+        port: The file's, else that of the SSH configuration, else 22.
+        ssh_config: The SSH configuration that counts, whether it is there or not.
         account: Slurm account, None for the user's default.
         partition: Slurm partition, None for the cluster's default.
         hf_local: As in `Settings`, and so are the others; `<workspace>/hf_local` where the file gives none.
@@ -157,6 +167,7 @@ class Cluster:
     qos: str | None
     port: int
     known_hosts: str | None
+    ssh_config: str
     hf_local: str
     drafts_root: str | None
     python: str
@@ -197,11 +208,18 @@ class Clusters:
         entry = validate(Entry, self.document, ("clusters", name))
         if entry.ssh_key is not None:
             _check_key(self.document, name, entry.ssh_key)
+        config = entry.gonogo.ssh_config or os.path.expanduser(USUAL_SSH_CONFIG)
+        said = _ssh_settings(self.document, name, Path(config), entry)
+        own = {
+            "port": said.port or DEFAULT_PORT,
+            "ssh_config": config,
+            "hf_local": entry.gonogo.hf_local or f"{entry.workspace}/hf_local",
+        }
         return Cluster(
             name=name,
             file=self.document.file,
             login_node=entry.login_node,
-            user=entry.user or _own_name(self.document, name),
+            user=said.user or _own_name(self.document, name),
             ssh_key=entry.ssh_key,
             ssh_proxy=entry.ssh_proxy,
             workspace=entry.workspace,
@@ -209,8 +227,18 @@ class Clusters:
             container_image=entry.container_image,
             account=entry.slurm.default_account,
             partition=entry.slurm.default_partition,
-            **{**dict(entry.gonogo), "hf_local": entry.gonogo.hf_local or f"{entry.workspace}/hf_local"},
+            **{**dict(entry.gonogo), **own},
         )
+
+
+def _ssh_settings(document: Document, name: str, config: Path, entry: Entry) -> HostSettings:
+    """What the SSH configuration adds; what the entry itself says counts for more."""
+    try:
+        return settings_of(config, entry.login_node, user=entry.user, port=entry.gonogo.port)
+    except SshConfigError as error:
+        place = ("clusters", name, "gonogo", "ssh_config")
+        problem = document.problem(place, "an SSH configuration that can be understood", str(error))
+        raise InputError(problem) from None
 
 
 def _own_name(document: Document, name: str) -> str:

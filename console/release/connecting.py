@@ -6,8 +6,10 @@ import asyncio
 import os
 from pathlib import Path
 
-from backends.errors import CouldNotAsk
-from backends.hosts.ssh import SshHost, SshTarget
+from backends.errors import CouldNotAsk, NeedsOperator
+from backends.hosts import ssh_config
+from backends.hosts.ssh import SshHost
+from backends.hosts.ssh_target import SshTarget
 from backends.slurm.client import Slurm
 from backends.watcher.watcher import ResultWatcher
 from console.release.clusters import Cluster
@@ -20,11 +22,12 @@ async def connect(cluster: Cluster) -> Connection:
     """Make a cluster reachable and describe how to reach it; the first use logs in.
 
     Raises:
-        CouldNotAsk: When its wake command fails.
+        CouldNotAsk: When its wake command fails, or (NeedsOperator) when the SSH configuration cannot be used.
     """
     if cluster.wake:
-        await _wake(cluster)
-    host = SshHost(_target(cluster))
+        await wake(cluster)
+    # In a thread: a configuration may run commands (`Match exec`), which must not hold up everything else.
+    host = SshHost(await asyncio.to_thread(target_of, cluster))
     return Connection(
         host,
         Slurm(host, path=cluster.slurm_path or ""),
@@ -32,20 +35,38 @@ async def connect(cluster: Cluster) -> Connection:
     )
 
 
-def _target(cluster: Cluster) -> SshTarget:
-    return SshTarget(
-        host=cluster.login_node,
-        port=cluster.port,
-        user=cluster.user,
-        known_hosts=Path(os.path.expanduser(cluster.known_hosts or "~/.ssh/known_hosts")),
-        key=Path(os.path.expanduser(cluster.ssh_key)) if cluster.ssh_key else None,
-        proxy_command=cluster.ssh_proxy,
-        keepalive_s=cluster.keepalive_seconds,
-    )
+def target_of(cluster: Cluster) -> SshTarget:
+    """Where and how to log in to a cluster: as clusters.yaml says, else as the SSH configuration does.
+
+    Raises:
+        NeedsOperator: When the SSH configuration cannot be used.
+    """
+    try:
+        return ssh_config.target_of(
+            Path(cluster.ssh_config),
+            cluster.login_node,
+            user=cluster.user,
+            port=cluster.port,
+            known_hosts=_path(cluster.known_hosts),
+            key=_path(cluster.ssh_key),
+            proxy_command=cluster.ssh_proxy,
+            keepalive_s=cluster.keepalive_seconds,
+        )
+    except ssh_config.SshConfigError as error:
+        advice = f"`gonogo cluster check {cluster.name}` says more"
+        raise NeedsOperator(cluster.name, "read the SSH configuration", str(error), advice) from None
 
 
-async def _wake(cluster: Cluster) -> None:
-    """Run the operator's own command that makes the cluster reachable."""
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(os.path.expanduser(text))
+
+
+async def wake(cluster: Cluster) -> None:
+    """Run the operator's own command that makes the cluster reachable.
+
+    Raises:
+        CouldNotAsk: When it fails.
+    """
     try:
         process = await asyncio.create_subprocess_exec(
             *cluster.wake,
