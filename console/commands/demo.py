@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -73,6 +74,8 @@ def prepare_cluster(place: Path) -> Path:
         "gonogo": {
             "port": info.port,
             "known_hosts": str(info.known_hosts_path),
+            # A person's own settings for 127.0.0.1 are not meant for this server.
+            "ssh_config": os.devnull,
             "hf_local": str(info.home / "hf_local"),
             "python": sys.executable,
             "poll_seconds": 0.5,

@@ -197,7 +197,7 @@ def test_schema_and_catalog_are_package_data(name: str) -> None:
 
 def test_the_example_in_the_documentation_is_a_catalog_without_errors() -> None:
     text_ = (ROOT / "docs" / "catalog.md").read_text()
-    example = text_.split("```yaml\n")[1].split("```")[0]
+    example = text_.partition("### Format")[2].split("```yaml\n")[1].split("```")[0]
     made = read_catalog(ResultBytes("example.json", from_yaml(example.encode(), "example.yaml")))
     assert check_catalog(made) == []
     assert set(made.entries[0].bars) == {"acceptance_rate", "per_position", "acceptance_length", "accuracy"}

@@ -26,7 +26,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 def test_a_finished_release_is_added_once_with_what_its_gates_measured(
     lab: Lab, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = lab.folder / "history.sqlite"
+    file = lab.folder / "another.sqlite"
     done = lab.run("first")
     assert done.returncode == 0, done.stderr
     run_dir = lab.folder / "first"
