@@ -28,7 +28,7 @@ kills: $(STAMP)         ## Kill releases at 50 enumerated points, twice in a row
 faults: $(STAMP)        ## Submit 1,000 jobs under faults of network, cluster and process; nothing doubled, nothing lost
 	$(BIN)/python -m tests.faults $(FAULTS)
 
-bench: $(STAMP)         ## Time to the first frame, and peak memory of a headless release, each beside a peer or a limit
+bench: $(STAMP)         ## First frame, memory of a headless release, speed of a freeze: each beside a peer or a limit
 	$(BIN)/python -m tests.benchmarks $(BENCH)
 
 screenshots: $(STAMP)   ## The pictures in docs/images, from the console over a run of the demo

@@ -12,14 +12,15 @@ import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.benchmarks import first_frame, memory
+from tests.benchmarks import first_frame, freezing, memory
 from tests.console import runs
 
 
 def main() -> int:
     """Run the benchmarks."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    parser.add_argument("--only", choices=("frame", "memory"), help="one of the two")
+    parser.add_argument("--only", choices=("frame", "memory", "freeze"), help="one of the three")
+    parser.add_argument("--gib", type=float, default=8.0, help="how much is frozen, in GiB (default: 8)")
     parser.add_argument("--rounds", type=int, default=15, help="starts of each app at each size (at least 11)")
     parser.add_argument("command", nargs="*", help="program whose memory is measured, after --, instead of the demo")
     args = parser.parse_args()
@@ -30,12 +31,14 @@ def main() -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="gonogo-bench-") as folder:
             place = Path(folder)
-            if args.only != "memory":
+            if args.only in (None, "frame"):
                 run = runs.waiting(place / "shown")
                 met = first_frame.report(run.path, place / "bytecode", args.rounds)
                 run.close()
-            if args.only != "frame":
+            if args.only in (None, "memory"):
                 met = memory.report(place, args.command) and met
+            if args.only in (None, "freeze"):
+                met = freezing.report(place, args.gib) and met
     except (first_frame.NoFrame, memory.NotMeasured) as error:
         print(f"not measured: {error}", file=sys.stderr)
         return 2
