@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
+from backends.slurm.advice import after_refusal
 from console.release.events import apply
 from console.release.journal import Entry, Kind
 from console.release.state import ASKED, Attempt, Outcome, RunState
@@ -51,7 +52,8 @@ def _held(state: RunState) -> Iterator[str]:
     for attempt in (item for item in state.attempts if item.stage != ASKED):
         newest = state.stage(attempt.stage).latest(attempt.task) == attempt
         if newest and not attempt.reopened and attempt.outcome in (Outcome.REJECTED, Outcome.REFUSED):
-            yield f"{safe(attempt.id)} is {attempt.outcome}: {safe(attempt.said)}"
+            refused = f"; {after_refusal(attempt.said)}" if attempt.outcome is Outcome.REFUSED else ""
+            yield f"{safe(attempt.id)} is {attempt.outcome}: {safe(attempt.said)}{refused}"
     for stage in state.stages:
         for item in stage.triage[-1:]:
             judged = state.attempt(item.id)

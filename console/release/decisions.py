@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from backends.slurm.advice import after_refusal
 from console.release.state import Attempt, Outcome, ReleaseVerdict, RunState, Stage, StageStatus
 from console.release.triage import ASK, RETRY, SYSTEMIC, VERDICT
 
@@ -277,7 +278,8 @@ def _attempt(stage: Stage, task: PlannedTask, attempt: Attempt) -> Step | None:
         case Outcome.REJECTED:
             return AwaitOperator(attempt.id, f"{attempt.decided_by} rejected it: {attempt.said}")
         case Outcome.REFUSED:
-            return AwaitOperator(attempt.id, f"the scheduler refused it: {attempt.said}", bad_input=True)
+            why = f"the scheduler refused it: {attempt.said}; {after_refusal(attempt.said)}"
+            return AwaitOperator(attempt.id, why, bad_input=True)
         case Outcome.RESULT_MISSING:
             return _after_failure(stage, task, attempt.attempt, attempt.id, "")
         case Outcome.RESULTS_READ:

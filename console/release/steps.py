@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
+from backends.slurm.advice import after_refusal
 from console.release import (
     catalog_judging,
     cluster_setup,
@@ -247,7 +248,8 @@ async def reconcile(conductor: Conductor, name: str) -> None:
     await submission.reconcile(conductor.writer, conductor.connection.slurm, current, settle)
     after = attempt(conductor, name)
     if after.outcome in ("unknown", "submitting"):
-        conductor.live.wait("operator", f"{name}: outcome unknown: {after.said}", conductor.now())
+        what = f"{name}: outcome unknown: {after.said}; {after_refusal(after.said)}"
+        conductor.live.wait("operator", what, conductor.now())
         await submission.pause(conductor.writer, conductor.next_round(name))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
+from backends.slurm.advice import after_refusal, while_waiting
 from console.release.state import Attempt, Outcome
 from console.snapshot import LiveJob, Snapshot
 from console.widgets.board_rows import Table
@@ -116,6 +117,7 @@ def job_detail(snapshot: Snapshot, attempt: Attempt) -> list[Paragraph]:
         ("why again", attempt.change),
         ("Slurm says", f"{attempt.job_state} {given(attempt.job_reason)}".strip()),
         ("asked last", "" if live is None else f"{live.presence}: {live.state} {given(live.reason)}".strip()),
+        ("next step", _next_step(attempt, live)),
         ("decided by", f"{attempt.decided_by} {attempt.decided_at}".strip()),
         ("proposed", f"{attempt.proposer} {attempt.proposed_at}"),
         ("submitted", attempt.submitted_at),
@@ -125,6 +127,15 @@ def job_detail(snapshot: Snapshot, attempt: Attempt) -> list[Paragraph]:
         ("token", attempt.token),
     ]
     return [Paragraph((foreign(value),), (Span(f"{name:<12}", "muted"),), exact=True) for name, value in rows if value]
+
+
+def _next_step(attempt: Attempt, live: LiveJob | None) -> str:
+    """What the operator can do about Slurm's words; empty where nothing has to be done."""
+    if attempt.outcome in (Outcome.REFUSED, Outcome.UNKNOWN):
+        return after_refusal(attempt.said)
+    if attempt.outcome is not Outcome.SUBMITTED:
+        return ""
+    return while_waiting((live.reason if live is not None else "") or attempt.job_reason)
 
 
 class _File(NamedTuple):
