@@ -98,10 +98,27 @@ COMMANDS = (
         "sbatch_shim",
     ),
     Command(
+        "mcp",
+        "let an agent ask for jobs and look at a release; it decides nothing",
+        ("gonogo mcp --run RUN_DIR --proposer NAME", "GONOGO_RUN=RUN_DIR gonogo mcp --proposer NAME"),
+        "mcp",
+    ),
+    Command(
         "log",
         "the work log, with its hash chain checked",
         ("gonogo log RUN_DIR", "gonogo log RUN_DIR --interventions", "gonogo log RUN_DIR --json"),
         "log",
+    ),
+    Command(
+        "replay",
+        "a release as it went, moment by moment, from its log or from another program's",
+        (
+            "gonogo replay RUN_DIR",
+            "gonogo replay work_log.md --at 50% --speed 100",
+            "gonogo replay RUN_DIR --plain",
+            "gonogo replay RUN_DIR --export film.cast --size 120x36 --speed 20",
+        ),
+        "replay",
     ),
     Command("report", "the report of a release", ("gonogo report RUN_DIR", "gonogo report RUN_DIR --json"), "report"),
     Command(
