@@ -109,7 +109,7 @@ class LogView(Sequence["Entry"]):
 
     def __init__(
         self,
-        entries: list[Entry],
+        entries: Sequence[Entry],
         count: int,
         *,
         verified: int = 0,
@@ -165,6 +165,7 @@ class Snapshot(NamedTuple):
         decided: Proposals that somebody decided and the log does not know of yet.
         conductor: Who conducts the run; None when nobody does.
         problems: What could not be read, one line each.
+        unrecorded: Names of stages whose status nobody wrote down, as in logs of other programs.
     """
 
     state: RunState | None = None
@@ -174,6 +175,7 @@ class Snapshot(NamedTuple):
     decided: frozenset[str] = frozenset()
     conductor: Holder | None = None
     problems: tuple[str, ...] = ()
+    unrecorded: frozenset[str] = frozenset()
 
     @property
     def run(self) -> RunState:
