@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from console.release.state import RunState
@@ -165,7 +166,8 @@ class Snapshot(NamedTuple):
         decided: Proposals that somebody decided and the log does not know of yet.
         conductor: Who conducts the run; None when nobody does.
         problems: What could not be read, one line each.
-        unrecorded: Names of stages whose status nobody wrote down, as in logs of other programs.
+        unrecorded: Stages whose status was not written down in our words, as in runs of other programs, by name: what
+            was written instead, empty where nothing was.
     """
 
     state: RunState | None = None
@@ -175,7 +177,7 @@ class Snapshot(NamedTuple):
     decided: frozenset[str] = frozenset()
     conductor: Holder | None = None
     problems: tuple[str, ...] = ()
-    unrecorded: frozenset[str] = frozenset()
+    unrecorded: Mapping[str, str] = MappingProxyType({})
 
     @property
     def run(self) -> RunState:

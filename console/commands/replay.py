@@ -12,7 +12,6 @@ from typing import Any
 from console.commands.common import DONE, REFUSED, interactive, say
 from console.plain import MARKS
 from console.release.journal import Entry
-from console.replay.errors import ReplayError
 from console.replay.marks import KINDS
 from console.replay.player import FASTEST, SLOWEST
 from console.replay.recording import ForeignRecording, OwnRecording, Recording, open_recording
@@ -23,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `gonogo replay`."""
     parser.add_argument("log", type=Path, metavar="RUN_DIR|LOG", help="the folder of a release, or a work log")
     way = parser.add_mutually_exclusive_group()
-    way.add_argument("--plain", action="store_true", help="print the entries, line by line")
+    way.add_argument("--plain", action="store_true", help="print the entries, line by line, as without a terminal")
     way.add_argument("--json", action="store_true", help="print the index as JSON, for programs")
     way.add_argument("--export", type=Path, metavar="FILE.cast", help="write a film of the replay (asciicast v2)")
     parser.add_argument("--speed", type=_speed, help="recorded seconds in a second, 1 to 1000 (for --export: fitting)")
@@ -78,19 +77,17 @@ def run(args: argparse.Namespace) -> int:
     """
     recording = open_recording(args.log)
     try:
-        if args.plain or args.json:
-            return _print(recording, args.json)
         if args.export is not None:
             return _export(recording, args)
+        if args.plain or args.json or not interactive():
+            return _print(recording, args.json)
         return _show(recording, args)
     finally:
         recording.close()
 
 
 def _show(recording: Recording, args: argparse.Namespace) -> int:
-    if not interactive():
-        raise ReplayError("gonogo replay: needs a terminal; use --plain, --json or --export FILE.cast")
-    from console.replay.app import ReplayApp
+    from console.replay.app import show
     from console.replay.session import ReplaySession
 
     session = ReplaySession(recording)
@@ -103,9 +100,7 @@ def _show(recording: Recording, args: argparse.Namespace) -> int:
         else:
             session.player.scrub(value)
         session.show()
-    app = ReplayApp(session)
-    status = app.run()
-    return status if status is not None else app.return_code or DONE
+    return show(session)
 
 
 def _export(recording: Recording, args: argparse.Namespace) -> int:

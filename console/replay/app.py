@@ -13,10 +13,9 @@ from console.app import GonogoApp
 from console.replay.session import ReplaySession
 from console.safe_text import safe
 from console.screens.base import Area
-from console.screens.board import Board
-from console.screens.replay import AreaHelp, Replay, ReplayFiles, ReplayHelp, ReplayJobs, ReplayLog
+from console.screens.replay import Replay, ReplayAreaHelp, ReplayFiles, ReplayHelp, ReplayJobs, ReplayLog
 
-FRAMES = 20
+FRAMES = 40
 """So many times a second a replay that plays is drawn at most."""
 
 PAUSE_SECONDS = 0.02
@@ -37,6 +36,7 @@ class ReplayApp(GonogoApp):
         theme: Name of one of our themes.
     """
 
+    BOARD = Replay
     MODES = {name: partial(_area, name) for name in _AREAS}  # noqa: RUF012
 
     def __init__(self, session: ReplaySession, *, theme: str = themes.DEFAULT) -> None:
@@ -45,12 +45,8 @@ class ReplayApp(GonogoApp):
         self.prepared = False
         """Whether every checkpoint was made and the whole log was checked."""
 
-    def get_default_screen(self) -> Board:
-        """The board of the replay."""
-        return Replay()
-
     def _begin(self) -> None:
-        self.add_mode(self.DEFAULT_MODE, Replay)
+        self.add_mode(self.DEFAULT_MODE, self.BOARD)
         work = self._prepare()
         self.run_worker(work, name="prepare", group="prepare", exit_on_error=False, description="check the log")
         self.set_interval(1 / FRAMES, self._frame, name="frames")
@@ -91,4 +87,18 @@ class ReplayApp(GonogoApp):
         if isinstance(self.screen, Replay):
             self.push_screen(ReplayHelp(self.screen))
         elif isinstance(self.screen, Area):
-            self.push_screen(AreaHelp(self.screen))
+            self.push_screen(ReplayAreaHelp(self.screen))
+
+
+def show(session: ReplaySession) -> int:
+    """Show a replay until the operator leaves, and close its log.
+
+    Returns:
+        The exit status.
+    """
+    try:
+        app = ReplayApp(session)
+        status = app.run()
+        return status if status is not None else app.return_code or 0
+    finally:
+        session.close()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 from console.reader import signature
 from console.release.folder import LOG_NAME, STATE_NAME, FolderError, read_state
+from console.release.journal import Kind
 from console.release.state import STAGES, RunState, Stage
 from console.replay import foreign, foreign_state
 from console.replay.foreign import ForeignLog
-from console.replay.foreign_state import ForeignState
+from console.replay.foreign_state import ForeignStage, ForeignState
 from console.replay.recording import OWN, form_of
 from console.session import Clock, Session
 from console.snapshot import LogView, Snapshot
@@ -42,6 +44,10 @@ class ForeignSession(Session):
     Args:
         run_dir: The folder.
         clock: The clocks.
+
+    Attributes:
+        log: What was read of the log.
+        beside: What was read of the state file.
     """
 
     def __init__(self, run_dir: Path, clock: Clock | None = None) -> None:
@@ -50,6 +56,7 @@ class ForeignSession(Session):
         self.desk = None
         self.read_only_because = WHY
         self.clock = clock or Clock()
+        self.log, self.beside = _EMPTY, ForeignState()
         self._signature: object = None
         self.snapshot = Snapshot()
         self.snapshot = self.poll()
@@ -59,18 +66,18 @@ class ForeignSession(Session):
         now = (signature(self.run_dir / LOG_NAME), signature(self.run_dir / STATE_NAME))
         if now == self._signature:
             return self.snapshot
-        state, problems = foreign_state.read(self.run_dir), list[str]()
-        log = self._read_log(state, problems)
+        self.beside, problems = foreign_state.read(self.run_dir), list[str]()
+        self.log = self._read_log(problems)
         self._signature = now
-        return _snapshot(log, state, problems)
+        return _snapshot(self.log, self.beside, problems)
 
-    def _read_log(self, state: ForeignState, problems: list[str]) -> ForeignLog:
+    def _read_log(self, problems: list[str]) -> ForeignLog:
         path = self.run_dir / LOG_NAME
         try:
             if path.stat().st_size > foreign.LONGEST_BYTES:
                 problems.append(f"{LOG_NAME}: longer than {foreign.LONGEST_BYTES} bytes; it is not read")
                 return _EMPTY
-            return foreign.parse(path.read_bytes(), [stage.name for stage in state.stages])
+            return foreign.parse(path.read_bytes(), [stage.name for stage in self.beside.stages])
         except FileNotFoundError:
             problems.append(f"{LOG_NAME}: there is none")
         except OSError as error:
@@ -83,36 +90,32 @@ def _snapshot(log: ForeignLog, state: ForeignState, problems: list[str]) -> Snap
         problems.append(state.problem)
     elif not state.found:
         problems.append(f"{STATE_NAME}: there is none; the status of the stages is not recorded")
-    if log.unplaced:
-        first = log.unplaced[0]
-        problems.append(
-            f"{LOG_NAME}: {len(log.unplaced)} lines belong to no entry (line {first.line}: {first.why}); "
-            "`gonogo replay --json` lists them"
-        )
+    count = len(log.unplaced) + len(state.unplaced)
+    if count:
+        problems.append(f"{count} {'thing' if count == 1 else 'things'} could not be placed: press u")
     said = {stage.name: stage for stage in state.stages}
-    named = dict.fromkeys((*STAGES, *said, *(entry.stage for entry in log.entries if entry.stage)))
-    stages = tuple(_stage(name, said, log) for name in named)
+    named = Counter(entry.stage for entry in log.entries if entry.stage)
+    names = dict.fromkeys((*STAGES, *said, *named))
     run = replace(
         RunState(),
         run_id=state.run_id,
-        stages=stages,
-        interventions=sum(1 for entry in log.entries if entry.kind == "HUMAN_INTERVENTION"),
+        stages=tuple(_stage(name, said.get(name), named[name]) for name in names),
+        interventions=sum(1 for entry in log.entries if entry.kind is Kind.HUMAN_INTERVENTION),
         inputs=dict(state.facts),
         started_at=next((entry.time for entry in log.entries if entry.time), ""),
         updated_at=next((entry.time for entry in reversed(log.entries) if entry.time), ""),
         entries=len(log.entries),
-        stopped="" if not state.verdict else f"the state file says verdict {state.verdict}",
     )
     view = LogView(log.entries, len(log.entries), verified=len(log.entries))
-    return Snapshot(state=run, log=view, problems=tuple(problems), unrecorded=frozenset(named))
+    words = {name: said[name].status if name in said else "" for name in names}
+    return Snapshot(state=run, log=view, problems=tuple(problems), unrecorded=words)
 
 
-def _stage(name: str, said: dict[str, foreign_state.ForeignStage], log: ForeignLog) -> Stage:
+def _stage(name: str, said: ForeignStage | None, entries: int) -> Stage:
     """A stage in the words of the state file; else where the log names it; nothing is made of either."""
-    count = sum(1 for entry in log.entries if entry.stage == name)
-    entries = f"{count} entries of the log name it" if count else "no entry of the log names it"
-    if name not in said:
-        return Stage(name, detail=f"{entries}; its status is not recorded")
-    stage = said[name]
-    words = stage.detail or stage.status or "nothing"
-    return Stage(name, detail=f"the state file says: {words}; {entries}")
+    named = "1 entry" if entries == 1 else f"{entries} entries"
+    where = f"{named} of the log name it" if entries else "no entry of the log names it"
+    if said is None:
+        return Stage(name, detail=f"{where}; its status is not recorded")
+    words = "; ".join(f"{key}: {value}" for key, value in said.said) or said.status or "its name alone"
+    return Stage(name, detail=f"{where}. The state file says: {words}")

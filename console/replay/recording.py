@@ -10,7 +10,7 @@ import os
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -83,9 +83,9 @@ class Recording(ABC):
         """Name of an entry's stage, without reading the entry where that can be helped."""
 
     @property
-    def unrecorded(self) -> frozenset[str]:
-        """Stages whose status no log of this form says."""
-        return frozenset()
+    def unrecorded(self) -> Mapping[str, str]:
+        """Stages whose status no log of this form says, as in `console.snapshot.Snapshot`."""
+        return {}
 
     @property
     def problem(self) -> str:
@@ -270,9 +270,9 @@ class ForeignRecording(Recording):
         return self.entries[position].stage
 
     @property
-    def unrecorded(self) -> frozenset[str]:
+    def unrecorded(self) -> Mapping[str, str]:
         """All of them: the convention has no word for the status of a stage."""
-        return frozenset((*STAGES, *self._stages))
+        return dict.fromkeys((*STAGES, *self._stages), "")
 
 
 def _rising(times: Sequence[float | None]) -> Sequence[float]:

@@ -8,7 +8,10 @@ from __future__ import annotations
 from console.replay.marks import APPROVAL, FAILURE, GATE, INTERVENTION
 from console.verbs import Verb
 
-SCOPE = "replay"
+SCOPE, FOREIGN_SCOPE = "replay", "foreign"
+
+REPLAY = "replay"
+"""Id of the verb that replays a run of another program."""
 
 _JUMPS = (("n", APPROVAL), ("g", GATE), ("i", INTERVENTION), ("f", FAILURE))
 
@@ -32,6 +35,15 @@ def _jump(key: str, kind: str, way: str) -> Verb:
                 bar=4 if way == "next" else 0)  # fmt: skip
 
 
+UNPLACED = Verb("unplaced", "u", "not placed", "Show what could not be placed, and what was assumed.",
+                (SCOPE, FOREIGN_SCOPE), bar=3)  # fmt: skip
+
+FOREIGN_VERBS = (
+    Verb(REPLAY, "p", "replay", "Replay the log; leaving the replay leads back here.", (FOREIGN_SCOPE,), bar=9),
+    UNPLACED,
+)
+"""What can be done on the board over a run of another program."""
+
 VERBS: tuple[Verb, ...] = (
     Verb("play", "space", "play/pause", "Play, or stand still.", (SCOPE,), bar=9),
     Verb("step_back", "comma", "back", "One entry back.", (SCOPE,), bar=6, press=","),
@@ -46,8 +58,7 @@ VERBS: tuple[Verb, ...] = (
     Verb("faster", "plus,equals_sign", "faster", "The next higher speed, up to ×1000.", (SCOPE,), bar=5, press="+"),
     Verb("slower", "minus", "slower", "The next lower speed, down to ×1.", (SCOPE,), bar=5, press="-"),
     *(Verb(f"speed_{speed}", key, f"×{speed}", f"Play at ×{speed}.", (SCOPE,)) for key, speed in _SPEEDS),
-    Verb("unplaced", "u", "not placed", "Show the lines that could not be placed, and what was assumed.", (SCOPE,),
-         bar=3),
+    UNPLACED,
 )  # fmt: skip
 
 BY_ID = {item.id: item for item in VERBS}

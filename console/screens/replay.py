@@ -20,8 +20,9 @@ from console.replay.session import ReplaySession
 from console.replay.view import SIGNS, TimeLine, header
 from console.screens.base import Area
 from console.screens.board import Board
-from console.screens.help import Help, help_text
+from console.screens.help import help_text
 from console.screens.log import Log
+from console.screens.looking import LookingHelp, UnplacedThings, not_recorded, nothing, only_looks, recorded_line
 from console.screens.tables import Files, Jobs
 from console.snapshot import LogView, Snapshot
 from console.verbs import Verb
@@ -49,7 +50,7 @@ class ReplayHeader(RunHeader):
 
 
 class TimeLineBar(Block):
-    """The time line. A click on it goes there."""
+    """The time line. A click on it goes there, and dragging it scrubs."""
 
     DEFAULT_CSS = """
     TimeLineBar { dock: bottom; height: 3; padding: 0 1; background: $surface; margin-bottom: 1; }
@@ -72,12 +73,27 @@ class TimeLineBar(Block):
         """Marks, bar, words."""
         return [] if self.line is None else self.line.rows(width)
 
-    def on_click(self, event: events.Click) -> None:
-        """Go to where the click was."""
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Go to where the mouse was pressed, and from then on where it is dragged."""
         event.stop()
         offset = event.get_content_offset(self)
         if offset is not None and offset.y < 2:
-            self.post_message(self.Scrubbed(offset.x / max(1, self.content_size.width - 1)))
+            self.capture_mouse()
+            self._scrub(offset.x)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Follow the mouse while it is held down on the time line."""
+        if self.app.mouse_captured is self:
+            event.stop()
+            self._scrub(event.screen_x - self.content_region.x)
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        """Let go."""
+        event.stop()
+        self.release_mouse()
+
+    def _scrub(self, cell: float) -> None:
+        self.post_message(self.Scrubbed(max(0.0, min(1.0, cell / max(1, self.content_size.width - 1)))))
 
 
 class InReplay(Area):
@@ -101,15 +117,32 @@ class InReplay(Area):
 
     def verbs(self) -> list[Verb]:
         """Those that only look."""
-        return [item for item in super().verbs() if not item.writes and item.id != "waiting"]
+        return only_looks(super().verbs())
 
 
 class ReplayJobs(Jobs, InReplay):
     """Every attempt as the log knew it then."""
 
+    def take(self, snapshot: Snapshot, now: datetime) -> None:
+        """Draw the jobs, and say that they are of the log."""
+        super().take(snapshot, now)
+        self.query_one("#feed", Heading).show(recorded_line("jobs as the log knew them at this moment"))
+        if snapshot.unrecorded:
+            not_recorded(self.query_one("#rows", Lines))
+
 
 class ReplayFiles(Files, InReplay):
     """The result files that had been read then."""
+
+    def take(self, snapshot: Snapshot, now: datetime) -> None:
+        """Draw the files, and say which are recorded at all."""
+        super().take(snapshot, now)
+        self.query_one("#feed", Heading).show(recorded_line("the files that had been read; watching is not recorded"))
+        rows = self.query_one("#rows", Lines)
+        if snapshot.unrecorded:
+            not_recorded(rows)
+        elif not any(attempt.results for attempt in snapshot.run.attempts):
+            nothing(rows, "no file had been read")
 
 
 class ReplayLog(Log, InReplay):
@@ -247,7 +280,8 @@ class Replay(Board, InReplay):
 
     def do_unplaced(self) -> None:
         """Show what could not be placed."""
-        self.app.push_screen(UnplacedLines(self))
+        recording = self.replay.recording
+        self.app.push_screen(ReplayUnplaced(self, recording.notes, recording.unplaced))
 
     def on_time_line_bar_scrubbed(self, message: TimeLineBar.Scrubbed) -> None:
         """Go to where the time line was clicked."""
@@ -271,27 +305,27 @@ class Replay(Board, InReplay):
         if self.focused is queue:
             self.set_focus(self.part("pipeline"))
         queue.can_focus = False
-        queue.build(lambda width: Rows([(Span("nothing waited", "muted"),)], [""]))
+        if snapshot.unrecorded:
+            not_recorded(queue)
+        else:
+            nothing(queue, "nothing waited")
 
     def _take_live(self, snapshot: Snapshot, now: datetime) -> None:
         super()._take_live(snapshot, now)
-        self.part("jobs").border_title = Content("Jobs · as recorded")
-        self.part("files").border_title = Content("Result files · only those read are recorded")
+        jobs, files = self.part("jobs"), self.part("files")
+        jobs.border_title, files.border_title = Content("Jobs · as recorded"), Content("Result files · those read")
+        if snapshot.unrecorded:
+            not_recorded(jobs)
+            not_recorded(files)
+        elif not any(attempt.results for attempt in snapshot.run.attempts):
+            nothing(files, "no file had been read")
 
     def open_approval(self, proposal_id: str) -> None:
         """A job is not opened in a replay: what lies in submissions/ tells of the present."""
         self.console.say(f"{proposal_id}: a replay shows the log only; `gonogo queue show` shows the job")
 
 
-class AreaHelp(Help, InReplay):
-    """Help for an area of a replay."""
-
-    def verbs(self) -> list[Verb]:
-        """Only those of the help itself that only look."""
-        return [item for item in super().verbs() if item.id != "waiting"]
-
-
-class ReplayHelp(AreaHelp):
+class ReplayHelp(LookingHelp, InReplay):
     """Help for the board of a replay."""
 
     def take(self, snapshot: Snapshot, now: datetime) -> None:
@@ -313,32 +347,9 @@ class ReplayHelp(AreaHelp):
         self.query_one("#text", Lines).build(lambda width: Rows(lay_out(shown, width)))
 
 
-class UnplacedLines(AreaHelp):
-    """What of a log could not be placed, and what was assumed while reading it.
+class ReplayAreaHelp(LookingHelp, InReplay):
+    """Help for the other areas of a replay."""
 
-    Args:
-        below: The replay.
-    """
 
-    _SHOWN = 2000
-
-    def __init__(self, below: Replay) -> None:
-        super().__init__(below)
-        self._recording = below.replay.recording
-
-    def take(self, snapshot: Snapshot, now: datetime) -> None:
-        """Draw the lists."""
-        text = self.query_one("#text", Lines)
-        text.border_title = Content("Not placed")
-        shown = [Paragraph((Span("What was assumed", "title"),))]
-        shown += [Paragraph((foreign(note),), (Span("  "),)) for note in self._recording.notes]
-        unplaced = self._recording.unplaced
-        shown += [Paragraph(()), Paragraph((Span(f"Lines that are part of no entry: {len(unplaced)}", "title"),))]
-        for item in unplaced[: self._SHOWN]:
-            shown.append(
-                Paragraph((Span(f"{item.why}: ", "muted"), foreign(item.text)), (Span(f"{item.line:>7}  ", "muted"),))
-            )
-        if len(unplaced) > self._SHOWN:
-            rest = f"and {len(unplaced) - self._SHOWN} more; gonogo replay --json lists them all"
-            shown.append(Paragraph((Span(rest, "muted"),)))
-        text.build(lambda width: Rows(lay_out(shown, width)))
+class ReplayUnplaced(UnplacedThings, InReplay):
+    """What of the log could not be placed."""

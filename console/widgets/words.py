@@ -59,8 +59,8 @@ PRESENCE: Mapping[str, Mark] = {
 
 def stage_mark(snapshot: Snapshot, stage: Stage) -> Mark:
     """Where a stage stands."""
-    if stage.name in snapshot.unrecorded:
-        return NOT_RECORDED
+    if (said := snapshot.unrecorded.get(stage.name)) is not None:
+        return NOT_RECORDED._replace(word=said) if said else NOT_RECORDED
     if stage.status is StageStatus.PASSED:
         return PASSED
     if stage.status is StageStatus.FAILED:
