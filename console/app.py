@@ -12,7 +12,7 @@ import signal
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from textual.app import App
 from textual.screen import Screen
@@ -67,6 +67,7 @@ class GonogoApp(ConsoleApp):
     ENABLE_COMMAND_PALETTE = False  # ours is a verb like any other, and takes no key away from dialogs
     BINDINGS = bindings("app")
     DEFAULT_MODE = "board"
+    BOARD: ClassVar[type[Board]] = Board
     MODES = {  # noqa: RUF012
         "jobs": partial(_area, "jobs"),
         "files": partial(_area, "files"),
@@ -116,7 +117,7 @@ class GonogoApp(ConsoleApp):
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:
-        self.add_mode(self.DEFAULT_MODE, Board)
+        self.add_mode(self.DEFAULT_MODE, self.BOARD)
         work = partial(self.run_worker, exit_on_error=False)
         work(self._follow(), name="follow", group="follow", description="follow the run folder")
         work(self._notice(), name="notice", group="notice", description="notice changed files")
@@ -219,7 +220,7 @@ class GonogoApp(ConsoleApp):
 
     def get_default_screen(self) -> Board:
         """The board: made here and not as a mode, since that would parse the style sheet once more at the start."""
-        return Board()
+        return self.BOARD()
 
     async def do_board(self) -> None:
         """Show the board."""

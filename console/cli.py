@@ -103,6 +103,17 @@ COMMANDS = (
         ("gonogo log RUN_DIR", "gonogo log RUN_DIR --interventions", "gonogo log RUN_DIR --json"),
         "log",
     ),
+    Command(
+        "replay",
+        "a release as it went, moment by moment, from its log or from another program's",
+        (
+            "gonogo replay RUN_DIR",
+            "gonogo replay work_log.md --at 50% --speed 100",
+            "gonogo replay RUN_DIR --plain",
+            "gonogo replay RUN_DIR --export film.cast --size 120x36 --speed 20",
+        ),
+        "replay",
+    ),
     Command("report", "the report of a release", ("gonogo report RUN_DIR", "gonogo report RUN_DIR --json"), "report"),
     Command(
         "verify",

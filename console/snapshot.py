@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from console.release.state import RunState
@@ -109,7 +110,7 @@ class LogView(Sequence["Entry"]):
 
     def __init__(
         self,
-        entries: list[Entry],
+        entries: Sequence[Entry],
         count: int,
         *,
         verified: int = 0,
@@ -165,6 +166,8 @@ class Snapshot(NamedTuple):
         decided: Proposals that somebody decided and the log does not know of yet.
         conductor: Who conducts the run; None when nobody does.
         problems: What could not be read, one line each.
+        unrecorded: Stages whose status was not written down in our words, as in runs of other programs, by name: what
+            was written instead, empty where nothing was.
     """
 
     state: RunState | None = None
@@ -174,6 +177,7 @@ class Snapshot(NamedTuple):
     decided: frozenset[str] = frozenset()
     conductor: Holder | None = None
     problems: tuple[str, ...] = ()
+    unrecorded: Mapping[str, str] = MappingProxyType({})
 
     @property
     def run(self) -> RunState:

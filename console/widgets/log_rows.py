@@ -118,7 +118,8 @@ def entry_detail(entry: Entry, verified: bool) -> list[Paragraph]:
     shown = [Paragraph(tuple(head)), Paragraph((foreign(entry.text, longest=_WHOLE),))]
     if not verified:
         shown.insert(1, Paragraph((Span("? this entry stands behind a break of the chain", "unknown"),)))
-    shown.append(Paragraph((Span("hash ", "muted"), foreign(digest(entry.hash), "muted")), ()))
+    if entry.hash:
+        shown.append(Paragraph((Span("hash ", "muted"), foreign(digest(entry.hash), "muted")), ()))
     column = min(20, max(map(len, entry.data), default=0))
     for key, value in entry.data.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

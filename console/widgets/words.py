@@ -29,6 +29,7 @@ RUNNING = Mark("▸", "running", "running")
 WAITING = Mark("◆", "needs YOU", "waiting")
 UNKNOWN = Mark("?", "unknown", "unknown")
 IDLE = Mark("·", "not yet", "idle")
+NOT_RECORDED = Mark("?", "not recorded", "unknown")
 STOPPED = Mark("■", "stopped", "failed")
 HUMAN_SIGN = "◈"
 """Stands before an intervention."""
@@ -58,6 +59,8 @@ PRESENCE: Mapping[str, Mark] = {
 
 def stage_mark(snapshot: Snapshot, stage: Stage) -> Mark:
     """Where a stage stands."""
+    if (said := snapshot.unrecorded.get(stage.name)) is not None:
+        return NOT_RECORDED._replace(word=said) if said else NOT_RECORDED
     if stage.status is StageStatus.PASSED:
         return PASSED
     if stage.status is StageStatus.FAILED:
