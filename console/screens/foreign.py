@@ -132,7 +132,7 @@ class ForeignBoard(Board, InForeign):
         elif problem := self.problem(item):
             self.refuse(item, problem)
         elif verb_id == verbs.REPLAY:
-            self.console.do_replay()  # type: ignore[attr-defined] - the app that shows this board has it
+            getattr(self.console, f"do_{verb_id}")()
         else:
             session = self.foreign_session
             said = [f"{key}: {value}" for key, value in session.beside.facts]
