@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # One more than there are cores: many tests wait for jobs and servers.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: demo test test-cluster kills faults bench screenshots check format clean
+.PHONY: demo test test-cluster kills faults bench bench-watch screenshots check format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -30,6 +30,9 @@ faults: $(STAMP)        ## Submit 1,000 jobs under faults of network, cluster an
 
 bench: $(STAMP)         ## Time to the first frame, and peak memory of a headless release, each beside a peer or a limit
 	$(BIN)/python -m tests.benchmarks $(BENCH)
+
+bench-watch: $(STAMP)   ## What watching 500 files and 50 jobs costs a cluster, and how soon a verdict comes; as root
+	$(BIN)/python -m tests.benchmarks.watch $(BENCH)
 
 screenshots: $(STAMP)   ## The pictures in docs/images, from the console over a run of the demo
 	$(BIN)/python docs/screenshots.py $(SCREENSHOTS)

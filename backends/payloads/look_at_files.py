@@ -110,9 +110,13 @@ class Files:
         self.fresh: Set[str] = set()
 
     def look(self, paths: List[str], list_folders: bool) -> None:
-        """Look at some of them and say what changed; a change is looked at again before it counts as stable."""
+        """Look at some of them and say what changed; a change is looked at again before it counts as stable.
+
+        What changed first is said first: where much happened since the last look, it has waited longest.
+        """
         if list_folders:
             refresh({os.path.dirname(path) for path in paths if "stat" not in (self.said.get(path) or {})})
+        changed = []
         for path in paths:
             if path not in self.said:
                 continue
@@ -122,12 +126,14 @@ class Files:
                 seen["stable"] = before is not None and before.get("stat") == seen["stat"]
             if seen != before:
                 self.said[path] = seen
-                data = whole(path, seen["stat"]) if seen.get("stable") else None
-                self.say(dict(seen, path=path) if data is None else dict(seen, path=path, data=data))
+                changed.append((seen["stat"][3] if "stat" in seen else 0, path, seen))
             if "stat" in seen and not seen["stable"]:
                 self.fresh.add(path)
             else:
                 self.fresh.discard(path)
+        for _, path, seen in sorted(changed, key=lambda item: item[0]):
+            data = whole(path, seen["stat"]) if seen.get("stable") else None
+            self.say(dict(seen, path=path) if data is None else dict(seen, path=path, data=data))
 
     def obey(self, command: Dict[str, Any]) -> None:
         """Take files in or leave them out, or look at the end of one."""

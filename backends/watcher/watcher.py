@@ -13,7 +13,7 @@ import base64
 import itertools
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -93,8 +93,9 @@ class ResultWatcher:
         self._monotonic = monotonic
         self._readings: dict[str, FileReading] = {}
         self._small: dict[str, tuple[FileStat, bytes]] = {}
-        self._changed = asyncio.Event()
+        self._waiting: dict[asyncio.Future[None], Collection[str] | None] = {}
         self._changes = 0
+        self._changed_at: dict[str, int] = {}
         self._talk: Conversation | None = None
         self._asked: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
         self._numbers = itertools.count(1)
@@ -113,6 +114,7 @@ class ResultWatcher:
         """Stop watching a file."""
         self._readings.pop(path, None)
         self._small.pop(path, None)
+        self._changed_at.pop(path, None)
         self._news.set()
 
     def snapshot(self) -> Mapping[str, FileReading]:
@@ -124,22 +126,30 @@ class ResultWatcher:
         """How often anything changed so far."""
         return self._changes
 
-    async def changed(self, timeout: float, *, since: int | None = None) -> None:
+    async def changed(self, timeout: float, *, paths: Collection[str] | None = None, since: int | None = None) -> None:
         """Return when a file changed, at the latest after the timeout (seconds).
+
+        Whoever waits for what changed first goes on first.
 
         Args:
             timeout: Seconds.
+            paths: Files that are waited for, None for all.
             since: What `changes` was before the caller looked: a change since then, maybe while it read a file,
                 returns at once.
         """
-        if since is not None and since != self._changes:
+        if since is not None and any(
+            number > since and (paths is None or path in paths) for path, number in self._changed_at.items()
+        ):
             return
-        self._changed.clear()
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[waiter] = paths
         try:
             async with asyncio.timeout(timeout):
-                await self._changed.wait()
+                await waiter
         except TimeoutError:
             pass
+        finally:
+            self._waiting.pop(waiter, None)
 
     async def fetch(self, path: str, *, limit: int, fresh: bool = False) -> bytes | None:
         """The bytes of a file, when it did not change while they were read.
@@ -312,7 +322,11 @@ class ResultWatcher:
         self._readings[path] = after
         if (before.presence, before.stat, before.stable) != (after.presence, after.stat, after.stable):
             self._changes += 1
-            self._changed.set()
+            self._changed_at[path] = self._changes
+            for waiter in [waiter for waiter, paths in self._waiting.items() if paths is None or path in paths]:
+                del self._waiting[waiter]
+                if not waiter.done():
+                    waiter.set_result(None)
 
     async def _look_by_script(self) -> None:
         """One look by a script, where there is no Python 3."""

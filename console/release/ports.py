@@ -5,7 +5,7 @@ The conductor never knows what kind of cluster stands behind them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -60,8 +60,8 @@ class Watcher(Protocol):
         """How often anything changed so far."""
         ...
 
-    async def changed(self, timeout: float, *, since: int | None = None) -> None:
-        """Return when something changed (since `changes` was that), at the latest after the timeout (seconds)."""
+    async def changed(self, timeout: float, *, paths: Collection[str] | None = None, since: int | None = None) -> None:
+        """Return when one of some files changed since `changes` was that, at the latest after the timeout (seconds)."""
         ...
 
     async def fetch(self, path: str, *, limit: int, fresh: bool = False) -> bytes | None:

@@ -43,7 +43,7 @@ class Monitor:
                 try:
                     reading = await self._look(open_jobs)
                     queries = reading.queries
-                    self._take(open_jobs, reading)
+                    await self._take(open_jobs, reading)
                 except CouldNotAsk as error:
                     self._live.problems = (str(error),)
             await asyncio.sleep(self._release.cluster.poll_seconds * queries)
@@ -52,7 +52,7 @@ class Monitor:
         names = {item.job_id or "": item.token for item in attempts}
         return await self._connection.slurm.jobs(names)
 
-    def _take(self, attempts: list[Attempt], reading: QueueReading) -> None:
+    async def _take(self, attempts: list[Attempt], reading: QueueReading) -> None:
         self._live.problems = reading.problems
         for attempt in attempts:
             status = reading.jobs.get(attempt.job_id or "")
@@ -66,6 +66,8 @@ class Monitor:
             seen = (state, status.reason, status.node)
             if seen != (attempt.job_state, attempt.job_reason, attempt.node) or ended:
                 self._record(attempt, status, state, ended)
+                # Many jobs may start at once; whatever else is due need not wait for all of their entries.
+                await asyncio.sleep(0)
 
     def _record(self, attempt: Attempt, status: JobStatus, state: str, ended: bool) -> None:
         why = f" ({status.reason})" if status.reason not in ("", "None") else ""
@@ -147,7 +149,8 @@ async def _collect(
             looks += 1
             await asyncio.sleep(release.cluster.result_grace_seconds)
         else:
-            await connection.watcher.changed(release.cluster.poll_seconds, since=since)
+            wanted = {paths[kind] for kind in open_kinds}
+            await connection.watcher.changed(release.cluster.poll_seconds, paths=wanted, since=since)
 
 
 async def _read_complete(connection: Connection, path: str, final: bool) -> bytes | None:

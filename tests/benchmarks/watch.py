@@ -41,8 +41,8 @@ from tests.kills.releases import write_recipe
 
 JOBS, FILES, ROUND_TRIP_S = 50, 500, 0.05
 OTHERS = FILES // JOBS - 1
-GAP_S = 0.2
-"""Mean time between two results, which come at random moments."""
+GAP_S = 0.5
+"""Mean time between two results, which come at random moments: about four at each look."""
 
 MOST_CONNECTIONS, MOST_CHANNELS, MOST_QUERIES, MOST_LOAD, MARGIN_S = 1, 3, 4, 0.01, 0.2
 
@@ -98,9 +98,9 @@ class Measured:
         return sorted(self.latencies)[math.ceil(share * len(self.latencies)) - 1]
 
 
-async def submit(node: LoginNode) -> list[tuple[str, str]]:
+async def submit(node: LoginNode, count: int = JOBS) -> list[tuple[str, str]]:
     """Start the jobs; their ids and tokens."""
-    tokens = [secrets.token_hex(8) for _ in range(JOBS)]
+    tokens = [secrets.token_hex(8) for _ in range(count)]
     script = (
         'for token in "$@"; do sbatch --parsable -A research -p batch -t 30 -o /dev/null'
         ' -J "gonogo-watched-data-$(printf %.8s "$token")" --wrap "sleep 1500" || exit 1; done'
@@ -111,8 +111,8 @@ async def submit(node: LoginNode) -> list[tuple[str, str]]:
     finally:
         await host.close()
     ids = result.stdout.decode().split()
-    if len(ids) != JOBS:
-        raise ClusterError(f"{JOBS} jobs were submitted, Slurm took {len(ids)}: {result.stderr.decode()}")
+    if len(ids) != count:
+        raise ClusterError(f"{count} jobs were submitted, Slurm took {len(ids)}: {result.stderr.decode()}")
     return list(zip(ids, tokens, strict=True))
 
 
@@ -130,9 +130,9 @@ def prepare(node: LoginNode, name: str, jobs: list[tuple[str, str]]) -> list[Job
     return made
 
 
-async def rename_all(jobs: list[Job], random_: random.Random) -> dict[str, float]:
+async def rename_all(jobs: list[Job], random_: random.Random, gap_s: float = GAP_S) -> dict[str, float]:
     """Let each job's result appear at a random moment; when, by token."""
-    moments = sorted(random_.uniform(0, GAP_S * len(jobs)) for _ in jobs)
+    moments = sorted(random_.uniform(0, gap_s * len(jobs)) for _ in jobs)
     renamed: dict[str, float] = {}
     start = time.monotonic()
     for moment, job in zip(moments, random_.sample(jobs, len(jobs)), strict=True):
@@ -142,14 +142,14 @@ async def rename_all(jobs: list[Job], random_: random.Random) -> dict[str, float
     return renamed
 
 
-def make_release(node: LoginNode, place: Path) -> Release:
+def make_release(node: LoginNode, place: Path, **settings: float) -> Release:
     """A release of the instant recipe on this cluster, with every interval as it is by default."""
     write_recipe(place / "recipe")
     entry = {
         "login_node": "127.0.0.1", "user": node.account.name, "ssh_key": str(node.cluster.layout.key),
         "workspace": f"{node.home}/work", "slurm": {"default_account": "research", "default_partition": "batch"},
         "gonogo": {"port": node.port, "known_hosts": str(node.known_hosts), "ssh_config": "/dev/null",
-                   "python": "/usr/bin/python3", "slurm_path": str(node.programs)},
+                   "python": "/usr/bin/python3", "slurm_path": str(node.programs), **settings},
     }  # fmt: skip
     (place / "clusters.yaml").write_text(json.dumps({"clusters": {"proving": entry}}))
     inputs = {"target": "demo/tiny", "revision": "a" * 40, "algorithm": "dflash2", "budget": "dev"}
