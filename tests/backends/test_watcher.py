@@ -275,4 +275,8 @@ async def test_a_question_to_a_program_that_dies_is_not_answered(tmp_path: Path)
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(CouldNotAsk):
         await asked
+    # It is started again; a start that is broken off would leave half a process behind.
+    while watcher.snapshot()[str(path)].presence is FilePresence.SEEN:
+        await asyncio.sleep(0.005)
+    await until(watcher, path, lambda seen: seen.presence is FilePresence.SEEN and seen.stable)
     await watcher.close()
