@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # One more than there are cores: many tests wait for jobs and servers.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: demo test test-cluster kills faults bench screenshots check format clean
+.PHONY: demo test test-cluster test-logins kills faults bench bench-watch screenshots check format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -22,6 +22,9 @@ test: $(STAMP)          ## The test suite
 test-cluster: $(STAMP)  ## The tests over a real Slurm and OpenSSH, as root; fail where `test` would skip them
 	CI=true $(BIN)/python -m pytest -p no:cacheprovider tests/cluster
 
+test-logins: $(STAMP)   ## Whole releases with the demo's work over each kind of login, as root; minutes
+	CI=true GONOGO_TEST_WORK=whole $(BIN)/python -m pytest -p no:cacheprovider tests/cluster/test_release.py
+
 kills: $(STAMP)         ## Kill releases at 50 enumerated points, twice in a row, and at random moments
 	$(BIN)/python -m tests.kills $(KILLS)
 
@@ -30,6 +33,9 @@ faults: $(STAMP)        ## Submit 1,000 jobs under faults of network, cluster an
 
 bench: $(STAMP)         ## First frame, memory of a headless release, speed of a freeze: each beside a peer or a limit
 	$(BIN)/python -m tests.benchmarks $(BENCH)
+
+bench-watch: $(STAMP)   ## What watching 500 files and 50 jobs costs a cluster, and how soon a verdict comes; as root
+	$(BIN)/python -m tests.benchmarks.watch $(BENCH)
 
 screenshots: $(STAMP)   ## The pictures in docs/images, from the console over a run of the demo
 	$(BIN)/python docs/screenshots.py $(SCREENSHOTS)

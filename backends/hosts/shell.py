@@ -14,21 +14,23 @@ from backends.errors import CouldNotAsk, FileMissing
 from backends.hosts.base import Conversation, FileStat, Link, RunResult
 from backends.hosts.framing import frame, opening, own_errors, unframe
 
-_MISSING = 44
+MISSING, ODD = 44, 45
+"""Exit statuses of FIND: surely not there; and there was no telling, for which its words are on standard error."""
 
-# The system's own words decide: a folder that may not be searched, or a mount that is gone, is no missing file.
-# The folder is listed before a file counts as missing: network file systems remember a "not there" for a while.
-_FIND = f"""
+# Leaves the stat line of $1 in $found. The system's own words decide: a folder that may not be searched, or a mount
+# that is gone, is no missing file. The folder is listed before a file counts as missing: network file systems remember
+# a "not there" for a while.
+FIND = f"""
 export LC_ALL=C
 look() {{ stat -L -c '%s %i %.9Y %.9Z' -- "$1" 2>&1; }}
 found=$(look "$1") || {{ ls -a -- "$(dirname -- "$1")" >/dev/null 2>&1; found=$(look "$1"); }} || case "$found" in
-  *': No such file or directory'|*': Not a directory') exit {_MISSING} ;;
-  *) printf '%s\\n' "$found" >&2; exit 45 ;;
+  *': No such file or directory'|*': Not a directory') exit {MISSING} ;;
+  *) printf '%s\\n' "$found" >&2; exit {ODD} ;;
 esac
 """
 
 _READ = (
-    _FIND
+    FIND
     + """
 if [ -d "$1" ]; then printf '%s: Is a directory\\n' "$1" >&2; exit 45; fi
 ( : < "$1" ) || exit 45
@@ -47,7 +49,7 @@ chmod "$4" "$2" && mv -f -- "$2" "$1" || exit 5
 """
 
 _STAT = (
-    _FIND
+    FIND
     + """
 printf '%s\\n' "$found"
 """
@@ -179,7 +181,7 @@ class ShellHost(ABC):
     async def read(self, path: str, *, offset: int = 0, limit: int | None = None, timeout: float = 30.0) -> bytes:
         """Bytes of a file; see `backends.hosts.base.Host.read`."""
         result = await self.run(_READ, [path, str(offset), str(-1 if limit is None else limit)], timeout=timeout)
-        if result.exit_status == _MISSING:
+        if result.exit_status == MISSING:
             raise FileMissing(self.name, path)
         if result.exit_status != 0:
             raise CouldNotAsk(self.name, f"read {path}", _said(result))
@@ -197,7 +199,7 @@ class ShellHost(ABC):
     async def stat(self, path: str, *, timeout: float = 30.0) -> FileStat | None:
         """Stat a file; see `backends.hosts.base.Host.stat`."""
         result = await self.run(_STAT, [path], timeout=timeout)
-        if result.exit_status == _MISSING:
+        if result.exit_status == MISSING:
             return None
         stat = parse_stat(result.stdout)
         if result.exit_status != 0 or stat is None:

@@ -210,7 +210,7 @@ class Slurm:
         for name, status in jobs.items():
             if status.presence in (Presence.IN_QUEUE, Presence.IN_ACCOUNTING):
                 self._missed.pop(name, None)
-        return QueueReading(jobs, cluster_time, tuple(problems))
+        return QueueReading(jobs, cluster_time, tuple(problems), queries=2 if missing else 1)
 
     async def _accounting(self, missing: list[str]) -> tuple[dict[str, JobStatus], str]:
         try:

@@ -186,11 +186,13 @@ class QueueReading:
         jobs: By job id; every id that was asked for is there.
         cluster_time: Seconds since the epoch by the cluster's clock at this look, None when it could not be asked.
         problems: What could not be asked and why, for the screen.
+        queries: How many of Slurm's commands this look took.
     """
 
     jobs: Mapping[str, JobStatus]
     cluster_time: float | None = None
     problems: tuple[str, ...] = ()
+    queries: int = 1
 
 
 @dataclass(frozen=True, slots=True)

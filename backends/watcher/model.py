@@ -33,3 +33,20 @@ class FileReading:
     stat: FileStat | None = None
     stable: bool = False
     looked_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of a file as it was at one look.
+
+    Attributes:
+        path: Absolute path on the cluster.
+        stat: The file at that look.
+        offset: Where the bytes begin in the file.
+        data: The bytes.
+    """
+
+    path: str
+    stat: FileStat
+    offset: int
+    data: bytes

@@ -1,15 +1,19 @@
 """Watches registered result files.
 
 One small program stays on the login node, looks at all files at each interval, and says a line for each change: one
-channel and one process however many files. Where there is no Python 3, one batched script per interval does the same.
+channel and one process however many files. A small file comes along with the word that it is stable, and the end of a
+file can be asked for, over the same channel. Where there is no Python 3, scripts do the same; whatever is read by a
+script is read one after the other, so that no more than one channel is added.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import itertools
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -19,10 +23,17 @@ from backends import payloads
 from backends.errors import BackendError, CouldNotAsk, FileMissing
 from backends.hosts.base import Conversation, FileStat, Host
 from backends.hosts.shell import parse_stat
-from backends.watcher.model import FilePresence, FileReading
+from backends.watcher import reading as by_script
+from backends.watcher.model import FilePresence, FileReading, Tail
 
 SILENCE_S = 20.0
 """The program on the login node beats every five seconds; after so much silence it counts as lost."""
+
+ANSWER_S = 20.0
+"""So long may the answer to a question to the program take."""
+
+MOST_TAIL_BYTES = 32768
+"""A look at the end of a file takes no more."""
 
 # The program travels as text of the command, so nothing has to be stored there; $1 is Python, $2 the interval.
 _STAY = """
@@ -81,7 +92,14 @@ class ResultWatcher:
         self._python = python
         self._monotonic = monotonic
         self._readings: dict[str, FileReading] = {}
-        self._changed = asyncio.Event()
+        self._small: dict[str, tuple[FileStat, bytes]] = {}
+        self._waiting: dict[asyncio.Future[None], Collection[str] | None] = {}
+        self._changes = 0
+        self._changed_at: dict[str, int] = {}
+        self._talk: Conversation | None = None
+        self._asked: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
+        self._numbers = itertools.count(1)
+        self._reading = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
 
@@ -95,23 +113,51 @@ class ResultWatcher:
     def unregister(self, path: str) -> None:
         """Stop watching a file."""
         self._readings.pop(path, None)
+        self._small.pop(path, None)
+        self._changed_at.pop(path, None)
         self._news.set()
 
     def snapshot(self) -> Mapping[str, FileReading]:
         """Every watched file as last seen."""
         return dict(self._readings)
 
-    async def changed(self, timeout: float) -> None:
-        """Return when a file changed, at the latest after the timeout (seconds)."""
-        self._changed.clear()
+    @property
+    def changes(self) -> int:
+        """How often anything changed so far."""
+        return self._changes
+
+    async def changed(self, timeout: float, *, paths: Collection[str] | None = None, since: int | None = None) -> None:
+        """Return when a file changed, at the latest after the timeout (seconds).
+
+        Whoever waits for what changed first goes on first.
+
+        Args:
+            timeout: Seconds.
+            paths: Files that are waited for, None for all.
+            since: What `changes` was before the caller looked: a change since then, maybe while it read a file,
+                returns at once.
+        """
+        if since is not None and any(
+            number > since and (paths is None or path in paths) for path, number in self._changed_at.items()
+        ):
+            return
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[waiter] = paths
         try:
             async with asyncio.timeout(timeout):
-                await self._changed.wait()
+                await waiter
         except TimeoutError:
             pass
+        finally:
+            self._waiting.pop(waiter, None)
 
-    async def fetch(self, path: str, *, limit: int) -> bytes | None:
+    async def fetch(self, path: str, *, limit: int, fresh: bool = False) -> bytes | None:
         """The bytes of a file, when it did not change while they were read.
+
+        Args:
+            path: The file.
+            limit: Most bytes.
+            fresh: Read it now, whatever came along with the word that it is stable.
 
         Returns:
             None when it changed meanwhile, is empty, or is larger than the limit (bytes).
@@ -120,14 +166,58 @@ class ResultWatcher:
             FileMissing: When it is not there.
             CouldNotAsk: When there was no answer.
         """
-        before = await self._host.stat(path)
-        if before is None:
+        stat, data = self._small.pop(path, (None, b""))
+        reading = self._readings.get(path)
+        seen = reading is not None and reading.presence is FilePresence.SEEN and reading.stable
+        if not fresh and seen and reading is not None and reading.stat == stat and len(data) <= limit:
+            return data
+        async with self._reading:
+            return await by_script.whole(self._host, path, limit)
+
+    async def tail(self, path: str, *, limit: int = MOST_TAIL_BYTES, known: FileStat | None = None) -> Tail | None:
+        """The end of a file, however long it is.
+
+        Args:
+            path: The file; it need not be registered.
+            limit: Most bytes; no more than MOST_TAIL_BYTES.
+            known: The file as it was at the last look.
+
+        Returns:
+            None when it is still as it was then.
+
+        Raises:
+            FileMissing: When it is not there.
+            CouldNotAsk: When there was no answer.
+        """
+        limit = min(limit, MOST_TAIL_BYTES)
+        if self._talk is not None:
+            return await self._ask_tail(self._talk, path, limit, known)
+        async with self._reading:
+            found = await by_script.tail(self._host, path, limit)
+        return None if found.stat == known else found
+
+    async def _ask_tail(self, talk: Conversation, path: str, limit: int, known: FileStat | None) -> Tail | None:
+        number = next(self._numbers)
+        answered: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
+        self._asked[number] = answered
+        words = None if known is None else [known.size, known.inode, known.mtime_ns, known.ctime_ns]
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                await talk.send(_line({"ask": number, "tail": path, "bytes": limit, "known": words}))
+                answer = await answered
+        except TimeoutError:
+            raise CouldNotAsk(self._host.name, f"read {path}", f"no answer within {ANSWER_S:g} s") from None
+        finally:
+            self._asked.pop(number, None)
+        if answer.get("missing") is True:
             raise FileMissing(self._host.name, path)
-        if not 0 < before.size <= limit:
+        if answer.get("same") is True:
             return None
-        data = await self._host.read(path)
-        after = await self._host.stat(path)
-        return data if after == before and len(data) == before.size else None
+        try:
+            return Tail(path, _stat(answer["stat"]), int(answer["offset"]), base64.b64decode(answer["data"]))
+        except (ValueError, KeyError, TypeError):
+            said = answer.get("odd")
+            raise CouldNotAsk(self._host.name, f"read {path}", said if isinstance(said, str) else "") from None
 
     async def close(self) -> None:
         """End the watcher, and what it left on the login node."""
@@ -164,12 +254,17 @@ class ResultWatcher:
                 raise _NoPython
             told: set[str] = set()
             self._news.set()
+            self._talk = talk
             telling = asyncio.create_task(self._tell(talk, told), name="tell the watcher")
             while True:
                 self._hear(await talk.line(SILENCE_S + self._interval))
                 if telling.done():
                     telling.result()
         finally:
+            self._talk = None
+            for answered in self._asked.values():
+                if not answered.done():
+                    answered.set_exception(CouldNotAsk(self._host.name, "read a file", "the watching program ended"))
             if telling is not None:
                 telling.cancel()
                 await asyncio.gather(telling, return_exceptions=True)
@@ -183,7 +278,7 @@ class ResultWatcher:
             wanted = set(self._readings)
             command = {"add": sorted(wanted - told), "drop": sorted(told - wanted)}
             if command["add"] or command["drop"]:
-                await talk.send(json.dumps(command).encode("ascii") + b"\n")
+                await talk.send(_line(command))
             told.clear()
             told.update(wanted)
 
@@ -197,13 +292,20 @@ class ResultWatcher:
                     if reading.presence is not FilePresence.COULD_NOT_ASK:
                         self._readings[path] = replace(reading, looked_at=now)
                 return
+            if "ask" in answer:
+                asked = self._asked.get(answer["ask"])
+                if asked is not None and not asked.done():
+                    asked.set_result(answer)
+                return
             path = answer["path"]
             if path not in self._readings:
                 return
+            self._small.pop(path, None)
             if "stat" in answer:
-                size, inode, mtime, ctime = map(int, answer["stat"])
-                stat = FileStat(size=size, mtime_ns=mtime, inode=inode, ctime_ns=ctime)
+                stat = _stat(answer["stat"])
                 seen = FileReading(path, FilePresence.SEEN, stat, answer["stable"] is True, self._monotonic())
+                if seen.stable and "data" in answer:
+                    self._take_small(path, stat, base64.b64decode(answer["data"], validate=True))
             else:
                 presence = FilePresence.MISSING if answer.get("missing") is True else FilePresence.COULD_NOT_ASK
                 seen = FileReading(path, presence, looked_at=self._monotonic())
@@ -211,11 +313,20 @@ class ResultWatcher:
             return
         self._put(path, seen)
 
+    def _take_small(self, path: str, stat: FileStat, data: bytes) -> None:
+        if len(data) == stat.size:
+            self._small[path] = stat, data
+
     def _put(self, path: str, after: FileReading) -> None:
         before = self._readings[path]
         self._readings[path] = after
         if (before.presence, before.stat, before.stable) != (after.presence, after.stat, after.stable):
-            self._changed.set()
+            self._changes += 1
+            self._changed_at[path] = self._changes
+            for waiter in [waiter for waiter, paths in self._waiting.items() if paths is None or path in paths]:
+                del self._waiting[waiter]
+                if not waiter.done():
+                    waiter.set_result(None)
 
     async def _look_by_script(self) -> None:
         """One look by a script, where there is no Python 3."""
@@ -238,3 +349,13 @@ class ResultWatcher:
         else:
             stable = before.presence is FilePresence.SEEN and before.stat == stat
             self._put(path, FileReading(path, FilePresence.SEEN, stat, stable, self._monotonic()))
+
+
+def _line(command: Mapping[str, Any]) -> bytes:
+    return json.dumps(command).encode("ascii") + b"\n"
+
+
+def _stat(words: Any) -> FileStat:
+    """What identifies a file, in the order in which the program says it."""
+    size, inode, mtime, ctime = map(int, words)
+    return FileStat(size=size, mtime_ns=mtime, inode=inode, ctime_ns=ctime)

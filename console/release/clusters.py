@@ -67,7 +67,7 @@ class Settings(Input):
         qos: Slurm quality of service, None for the default.
         time_zone: Zone in which the cluster's Slurm prints times, None where it is not declared.
         keepalive_seconds: Interval of SSH keepalive messages, seconds.
-        poll_seconds: Interval of Slurm queries, seconds.
+        poll_seconds: Interval of Slurm queries, seconds; the default makes at most four in a minute.
         watch_seconds: Interval of looks at result files, seconds.
         settle_seconds: How long a job must be missing everywhere before it counts as never submitted, seconds.
         result_grace_seconds: After a job ended without its result: pause between the last looks for it, seconds.

@@ -86,7 +86,7 @@ async def _keep_results(conductor: Conductor, attempt: Attempt) -> None:
             continue
         where = f"{job.job_dir}/{path}"
         try:
-            data = await conductor.connection.watcher.fetch(where, limit=judging.MAX_RESULT_BYTES)
+            data = await conductor.connection.watcher.fetch(where, limit=judging.MAX_RESULT_BYTES, fresh=True)
         except FileMissing:
             data = None
         if data is None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from console.release.state import RunState, from_json, to_json
+from console.release.state import RunState, from_json
 from console.safe_text import safe
 
 LOG_NAME = "work_log.md"
@@ -209,13 +209,9 @@ def read_state(run_dir: Path) -> RunState | None:
 def write_state(run_dir: Path, state: RunState) -> None:
     """Write the state for others to read; the log stays the source of truth."""
     from console.release import effects
+    from console.release.state_text import state_bytes
 
     effects.replace(run_dir / STATE_NAME, state_bytes(state), "state")
-
-
-def state_bytes(state: RunState) -> bytes:
-    """The bytes of the state file."""
-    return json.dumps(to_json(state), indent=1, ensure_ascii=True, allow_nan=False).encode("ascii") + b"\n"
 
 
 def write_live(run_dir: Path, live: Mapping[str, Any]) -> None:

@@ -5,13 +5,13 @@ The conductor never knows what kind of cluster stands behind them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from backends.hosts.base import Host
+from backends.hosts.base import FileStat, Host
 from backends.slurm.model import ClusterFacts, QueueReading, SubmitOutcome, SubmitRequest
-from backends.watcher.model import FileReading
+from backends.watcher.model import FileReading, Tail
 
 
 class Scheduler(Protocol):
@@ -55,12 +55,21 @@ class Watcher(Protocol):
         """Every watched file as last seen."""
         ...
 
-    async def changed(self, timeout: float) -> None:
-        """Return when something changed, at the latest after the timeout (seconds)."""
+    @property
+    def changes(self) -> int:
+        """How often anything changed so far."""
         ...
 
-    async def fetch(self, path: str, *, limit: int) -> bytes | None:
+    async def changed(self, timeout: float, *, paths: Collection[str] | None = None, since: int | None = None) -> None:
+        """Return when one of some files changed since `changes` was that, at the latest after the timeout (seconds)."""
+        ...
+
+    async def fetch(self, path: str, *, limit: int, fresh: bool = False) -> bytes | None:
         """The file's bytes, None while it changes; raises FileMissing and CouldNotAsk."""
+        ...
+
+    async def tail(self, path: str, *, limit: int = ..., known: FileStat | None = None) -> Tail | None:
+        """The end of a file, None while it is as known; raises FileMissing and CouldNotAsk."""
         ...
 
     async def close(self) -> None:

@@ -22,7 +22,11 @@ _TAIL_BYTES = 2000
 
 
 class Monitor:
-    """Looks at all jobs of the run in one query per interval, and logs each change of state once."""
+    """Looks at all jobs of the run at once, and logs each change of state once.
+
+    Each of Slurm's commands is paid for with one interval: a look that had to ask accounting too is followed by a pause
+    of two, so that the controller gets no more queries than the interval allows, whatever has become of the jobs.
+    """
 
     def __init__(self, release: Release, writer: RunWriter, connection: Connection, live: Live) -> None:
         self._release = release
@@ -34,18 +38,21 @@ class Monitor:
         """Look until cancelled; a look that got no answer changes nothing and is shown."""
         while True:
             open_jobs = [item for item in self._writer.state.attempts if item.job_id and not item.ended_at]
+            queries = 1
             if open_jobs:
                 try:
-                    self._take(open_jobs, await self._look(open_jobs))
+                    reading = await self._look(open_jobs)
+                    queries = reading.queries
+                    await self._take(open_jobs, reading)
                 except CouldNotAsk as error:
                     self._live.problems = (str(error),)
-            await asyncio.sleep(self._release.cluster.poll_seconds)
+            await asyncio.sleep(self._release.cluster.poll_seconds * queries)
 
     async def _look(self, attempts: list[Attempt]) -> QueueReading:
         names = {item.job_id or "": item.token for item in attempts}
         return await self._connection.slurm.jobs(names)
 
-    def _take(self, attempts: list[Attempt], reading: QueueReading) -> None:
+    async def _take(self, attempts: list[Attempt], reading: QueueReading) -> None:
         self._live.problems = reading.problems
         for attempt in attempts:
             status = reading.jobs.get(attempt.job_id or "")
@@ -59,6 +66,8 @@ class Monitor:
             seen = (state, status.reason, status.node)
             if seen != (attempt.job_state, attempt.job_reason, attempt.node) or ended:
                 self._record(attempt, status, state, ended)
+                # Many jobs may start at once; whatever else is due need not wait for all of their entries.
+                await asyncio.sleep(0)
 
     def _record(self, attempt: Attempt, status: JobStatus, state: str, ended: bool) -> None:
         why = f" ({status.reason})" if status.reason not in ("", "None") else ""
@@ -88,14 +97,15 @@ async def watch_attempt(release: Release, writer: RunWriter, connection: Connect
 
     job = queue.load(writer.run_dir, name).job()
     paths = {kind: f"{job.job_dir}/{path}" for kind, path in job.results}
-    live.watched = {path: (name, kind) for kind, path in paths.items()}
-    for path in paths.values():
+    for kind, path in paths.items():
+        live.watched[path] = (name, kind)
         connection.watcher.register(path)
     try:
         missing = await _collect(release, writer, connection, name, paths)
     finally:
         for path in paths.values():
             connection.watcher.unregister(path)
+            live.watched.pop(path, None)
     attempt = writer.state.attempt(name)
     assert attempt is not None
     if attempt.outcome is not Outcome.SUBMITTED:
@@ -121,6 +131,7 @@ async def _collect(
     """Read result files as they become complete; returns the kinds that never came."""
     looks = 0
     while True:
+        since = connection.watcher.changes
         attempt = writer.state.attempt(name)
         assert attempt is not None
         open_kinds = set(paths) - {result.kind for result in attempt.results}
@@ -138,7 +149,8 @@ async def _collect(
             looks += 1
             await asyncio.sleep(release.cluster.result_grace_seconds)
         else:
-            await connection.watcher.changed(release.cluster.poll_seconds)
+            wanted = {paths[kind] for kind in open_kinds}
+            await connection.watcher.changed(release.cluster.poll_seconds, paths=wanted, since=since)
 
 
 async def _read_complete(connection: Connection, path: str, final: bool) -> bytes | None:
@@ -154,7 +166,7 @@ async def _read_complete(connection: Connection, path: str, final: bool) -> byte
     if not final and (reading is None or not reading.stable):
         return None
     try:
-        data = await connection.watcher.fetch(path, limit=judging.MAX_RESULT_BYTES)
+        data = await connection.watcher.fetch(path, limit=judging.MAX_RESULT_BYTES, fresh=final)
     except FileMissing:
         return None
     if data is None:

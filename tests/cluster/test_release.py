@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
+import shutil
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,38 +19,80 @@ from console.release.connecting import connect
 from console.release.folder import read_state
 from console.release.journal import check_anchor, read_log
 from console.release.opening import Opened, resume_run, start_run
-from tests.cluster.layout import Account
 from tests.cluster.running import Cluster
+from tests.kills.releases import ROOT, write_recipe
 
 pytestmark = pytest.mark.xdist_group("cluster")
 
 
-def write_inputs(cluster: Cluster, account: Account, folder: Path) -> tuple[Path, Path]:
-    layout = cluster.layout
+WORK = "demo" if os.environ.get("GONOGO_TEST_WORK") == "whole" else "instant"
+"""What the jobs of releases over other logins do: the demo's whole work (`make test-logins`), or nothing, at once."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a cluster is reached.
+
+    Attributes:
+        shell: The account's login shell; its start-up files print, and set variables that Slurm's commands obey.
+        jump: Whether the way there is only in an SSH configuration, through a jump host.
+    """
+
+    shell: str
+    jump: bool = False
+
+    def entry(self, cluster: Cluster, folder: Path) -> dict[str, Any]:
+        """The cluster's entry in clusters.yaml; writes the SSH configuration where that has the way."""
+        layout, account = cluster.layout, cluster.layout.account(self.shell, noisy=True)
+        made: dict[str, Any] = {
+            "workspace": f"{layout.home(account)}/workspace-{folder.name}",
+            "slurm": {"default_account": "research", "default_partition": "batch"},
+            "gonogo": {
+                "python": "/usr/bin/python3",
+                "poll_seconds": 0.5,
+                "watch_seconds": 0.3,
+                "result_grace_seconds": 1,
+            },
+        }
+        port, known, key = layout.ports["sshd"], str(layout.known_hosts), str(layout.key)
+        if not self.jump:
+            made |= {"login_node": "127.0.0.1", "user": account.name, "ssh_key": key}
+            made["gonogo"] |= {"port": port, "known_hosts": known, "ssh_config": "/dev/null"}
+            return made
+        config = folder / "ssh_config"
+        common = f"HostName 127.0.0.1\n  Port {port}\n  IdentityFile {key}\n  UserKnownHostsFile {known}\n"
+        config.write_text(
+            f"Host gate\n  User {layout.account().name}\n  {common}\n"
+            f"Host proving-login\n  User {account.name}\n  ProxyJump gate\n  {common}"
+        )
+        made["login_node"] = "proving-login"
+        made["gonogo"]["ssh_config"] = str(config)
+        return made
+
+
+def write_inputs(cluster: Cluster, way: Way, folder: Path, recipe: str = "demo") -> tuple[Path, Path]:
+    """clusters.yaml and release.yaml; JSON is YAML too."""
     clusters, release = folder / "clusters.yaml", folder / "release.yaml"
-    clusters.write_text(
-        f"""
-clusters:
-  proving:
-    login_node: 127.0.0.1
-    user: {account.name}
-    ssh_key: {layout.key}
-    workspace: {layout.home(account)}/workspace
-    slurm: {{default_account: research, default_partition: batch}}
-    gonogo:
-      port: {layout.ports["sshd"]}
-      known_hosts: {layout.known_hosts}
-      python: /usr/bin/python3
-      poll_seconds: 0.5
-      watch_seconds: 0.3
-      result_grace_seconds: 1
-"""
-    )
+    clusters.write_text(json.dumps({"clusters": {"proving": way.entry(cluster, folder)}}))
     revision = hashlib.sha1(b"demo/tiny-target", usedforsecurity=False).hexdigest()
-    release.write_text(
-        f'target: demo/tiny-target\nrevision: "{revision}"\nalgorithm: dflash2\nbudget: dev\nrecipe: demo\n'
-    )
+    inputs = {"target": "demo/tiny-target", "revision": revision, "algorithm": "dflash2", "budget": "dev"}
+    release.write_text(json.dumps({**inputs, "recipe": recipe}))
     return clusters, release
+
+
+def instant_recipe(cluster: Cluster, folder: Path) -> str:
+    """A recipe whose jobs take no time, with what they run where every account can read it."""
+    programs = cluster.layout.folder / "programs"
+    for name in ("gates", "tests/gates/passing.py", "tests/kills/instant_job.py"):
+        source, target = ROOT / name, programs / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, target)
+    cluster.root("chmod", "-R", "a+rX", str(programs))
+    write_recipe(folder / "recipe", programs)
+    return str(folder / "recipe")
 
 
 async def conduct(opened: Opened) -> int:
@@ -56,12 +103,10 @@ async def conduct(opened: Opened) -> int:
         opened.lock.close()
 
 
-@pytest.mark.timeout(400)
-async def test_a_release_ends_ready_over_real_ssh_and_slurm(cluster: Cluster, tmp_path: Path) -> None:
-    # A login shell that understands nothing of ours, and talks.
-    account = cluster.layout.account("tcsh", noisy=True)
-    clusters, release = write_inputs(cluster, account, tmp_path)
-    run_dir = tmp_path / "run"
+async def released(cluster: Cluster, way: Way, folder: Path, recipe: str) -> Path:
+    """Run a release to its end, check it against the cluster's own books, and give its run folder."""
+    clusters, release = write_inputs(cluster, way, folder, recipe)
+    run_dir = folder / "run"
     opened = start_run(release, run_dir=run_dir, clusters_file=clusters, approve="none", clock=utc)
     assert await conduct(opened) == 0
 
@@ -70,8 +115,7 @@ async def test_a_release_ends_ready_over_real_ssh_and_slurm(cluster: Cluster, tm
     assert state.verdict == "DRAFTER_READY"
     assert {stage.status for stage in state.stages} == {"passed"}
     # Slurm's own books: each attempt is one job, by its number and its token, and there is no other.
-    rows = cluster.root("sacct", "-n", "-X", "-P", "-u", account.name, "-S", "now-1day", "-o", "JobIDRaw,JobName,State")
-    jobs = [row.split("|") for row in rows.splitlines() if state.run_id in row]
+    jobs = [row.split("|") for row in books(cluster, way) if state.run_id in row]
     assert [(job_id, name.rpartition("-")[2]) for job_id, name, _ in jobs] == [
         (attempt.job_id, attempt.token[:8]) for attempt in state.attempts
     ]
@@ -80,10 +124,37 @@ async def test_a_release_ends_ready_over_real_ssh_and_slurm(cluster: Cluster, tm
         for result in attempt.results:
             assert hashlib.sha256((run_dir / result.copy).read_bytes()).hexdigest() == result.sha256
     check_anchor(read_log(run_dir), state.entries, state.head)
+    return run_dir
 
+
+def books(cluster: Cluster, way: Way) -> list[str]:
+    """Every job of the account, as accounting has it."""
+    account = cluster.layout.account(way.shell, noisy=True).name
+    columns = "JobIDRaw,JobName,State"
+    return cluster.root("sacct", "-n", "-X", "-P", "-u", account, "-S", "now-1day", "-o", columns).splitlines()
+
+
+@pytest.mark.timeout(400)
+async def test_a_release_ends_ready_over_real_ssh_and_slurm(cluster: Cluster, tmp_path: Path) -> None:
+    # A login shell that understands nothing of ours, and talks.
+    way = Way("tcsh")
+    run_dir = await released(cluster, way, tmp_path, "demo")
     # A finished run asks the cluster for nothing and runs nothing again.
+    rows = books(cluster, way)
     assert await conduct(resume_run(run_dir, approve=None, clock=utc)) == 0
-    again = cluster.root(
-        "sacct", "-n", "-X", "-P", "-u", account.name, "-S", "now-1day", "-o", "JobIDRaw,JobName,State"
-    )
-    assert again == rows
+    assert books(cluster, way) == rows
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(
+    "way",
+    [Way("fish"), Way("zsh"), Way("bash", jump=True), Way("tcsh", jump=True)],
+    ids=lambda way: f"{way.shell}{', jump host' if way.jump else ''}",
+)
+async def test_a_release_ends_ready_whatever_the_login_is_like(cluster: Cluster, way: Way, tmp_path: Path) -> None:
+    gate = f"Accepted publickey for {cluster.layout.account().name} "
+    before = cluster.daemons.log("sshd").read_text().count(gate)
+    recipe = "demo" if WORK == "demo" else instant_recipe(cluster, tmp_path)
+    await released(cluster, way, tmp_path, recipe)
+    passed = cluster.daemons.log("sshd").read_text().count(gate) - before
+    assert passed == (1 if way.jump else 0), "one connection goes through the jump host, and only where there is one"

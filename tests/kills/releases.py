@@ -37,12 +37,17 @@ _RESULTS = {
 }
 
 
-def write_recipe(folder: Path) -> None:
-    """A recipe whose jobs take no time."""
+def write_recipe(folder: Path, root: Path = ROOT) -> None:
+    """A recipe whose jobs take no time.
+
+    Args:
+        folder: Where it is written.
+        root: Where the jobs find `tests.kills.instant_job`, on the cluster.
+    """
     folder.mkdir(parents=True)
     tasks = []
     for name, (stage, arguments) in _TASKS.items():
-        script = f"export PYTHONPATH={ROOT}\nexec @PYTHON@ -m tests.kills.instant_job {name} {arguments}\n"
+        script = f"export PYTHONPATH={root}\nexec @PYTHON@ -m tests.kills.instant_job {name} {arguments}\n"
         (folder / f"{name}.sh").write_text(script)
         tasks.append(
             {

@@ -13,6 +13,7 @@ from console.release.canonical import canonical, sha256
 from console.release.journal import Entry
 from console.release.report import render_report
 from console.release.state import Attempt, RunState
+from console.release.state_text import state_bytes
 from console.release.submission import outcome_of
 from console.release.thresholds import CATALOG_NAME
 from console.release.verify.facts import Fact, Facts, not_checked, ok, told, wrong
@@ -34,7 +35,7 @@ def read(path: Path) -> bytes | None:
 
 def check_top(run_dir: Path, state: RunState, entries: list[Entry]) -> Facts:
     """The files that lie in the run folder itself."""
-    yield _same(folder.STATE_NAME, read(run_dir / folder.STATE_NAME), folder.state_bytes(state), "follows from the log")
+    yield _same(folder.STATE_NAME, read(run_dir / folder.STATE_NAME), state_bytes(state), "follows from the log")
     release = read(run_dir / folder.RELEASE_NAME)
     wanted = str(state.inputs.get("release_sha256", ""))
     yield _digest(folder.RELEASE_NAME, release, wanted, "the inputs that the log names")
