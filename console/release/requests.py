@@ -2,7 +2,8 @@
 
 Each request is a file in `requests/`, created once by the console or the command; the conductor logs it as a
 HUMAN_INTERVENTION, does it, and removes the file. The log remembers the request's name, so that one which was
-logged just before a crash is not done twice.
+logged just before a crash is not done twice. A remark is no operator's: a program that asks for jobs says
+something for the log, as its own act, and nothing follows from it.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from pathlib import Path
 from console.release import effects
 from console.release.canonical import canonical
 
+REMARK = "remark"
+
 VERBS = {
     "cancel": "cancel a submitted job on the cluster",
     "retry": "propose a task again after a rejection, a refusal or a failure",
     "abort": "stop this run here; it can be resumed",
     "note": "write a note that changes the course into the log",
     "settle": "rule by hand on a submission whose outcome nobody can tell",
+    REMARK: "write into the log what a program that asks for jobs has to say",
 }
 _NAME = re.compile(r"[0-9TZ.]+-[0-9a-f]{8}\.json")
 
@@ -36,7 +40,7 @@ class Request:
         name: Its file name, unique.
         verb: One of VERBS.
         id: The attempt that it is about, empty for the run.
-        operator: Account of who asked.
+        operator: Account of who asked; for a remark the proposer's name.
         text: Their words; for "settle" it begins with "submitted JOB_ID" or "not submitted".
     """
 
