@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from console.release.errors import InputError, Problem, suggestion
-from console.safe_text import cut, safe
+from console.safe_text import cut
 
 _CONTROL = frozenset({"Cc", "Cs"})
 _UNSEEN = frozenset({"Cc", "Cs", "Cf", "Co", "Cn", "Zl", "Zp"})
@@ -259,12 +259,13 @@ def _text(value: Any, where: str, most: int, control: str = "", never: frozenset
     for place, character in enumerate(value):
         if character not in control and unicodedata.category(character) in never:
             allowed = " and line breaks" if "\n" in control else ""
-            raise refuse(where, f"visible characters{allowed} only", f"{safe(character)} at {place}")
+            raise refuse(where, f"visible characters{allowed} only", f"{character} at {place}")
     return value
 
 
 def _name(name: Any) -> str:
-    return cut(safe(str(name)[: _LONGEST_NAME + 1]), _LONGEST_NAME)
+    """A name that was sent, for an error; the error makes it safe."""
+    return cut(str(name), _LONGEST_NAME)
 
 
 def _shown(value: Any) -> str:
