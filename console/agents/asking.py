@@ -10,9 +10,8 @@ from typing import Any
 
 from console.agents.agent import Agent
 from console.agents.arguments import refuse
-from console.release import folder, queue, requests
-from console.release.asking.admitting import is_asked
-from console.release.asking.building import Asked, propose, read_asked
+from console.release import folder, queue, remarks
+from console.release.asking.building import Asked, is_asked, propose, read_asked
 from console.release.asking.sbatch_line import read_line
 from console.release.folder import FolderError
 from console.release.state import Outcome, RunState
@@ -145,5 +144,5 @@ def write_note(agent: Agent, *, text: str) -> dict[str, Any]:
         raise FolderError(f"{agent.run_dir}: requests/ cannot be read ({error.strerror})") from None
     if waiting >= agent.most_remarks:
         raise refuse("write_note", f"fewer than {agent.most_remarks} requests that wait", str(waiting), "ask again")
-    name = requests.ask(agent.run_dir, requests.REMARK, agent.proposer, text, time=agent.now())
+    name = remarks.leave(agent.run_dir, agent.proposer, text, time=agent.now())
     return {"request": name, "next": "the conductor logs it as your act; read_log shows it"}

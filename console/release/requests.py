@@ -11,15 +11,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
-from console.release import effects
-from console.release.canonical import canonical
-
-REMARK = "remark"
+from console.release import effects, remarks
+from console.release.remarks import REMARK
 
 VERBS = {
     "cancel": "cancel a submitted job on the cluster",
@@ -62,10 +59,7 @@ def ask(run_dir: Path, verb: str, operator: str, text: str, *, time: datetime, a
     """
     if verb not in VERBS:
         raise ValueError(f"no such request: {verb}")
-    name = f"{time.astimezone(UTC).strftime('%Y%m%dT%H%M%S.%fZ')}-{secrets.token_hex(4)}.json"
-    data = canonical({"verb": verb, "id": attempt_id, "operator": operator, "text": text})
-    effects.create(run_dir / "requests" / name, data, f"request {verb}")
-    return name
+    return remarks.file(run_dir, {"verb": verb, "id": attempt_id, "operator": operator, "text": text}, time)
 
 
 def pending(run_dir: Path) -> tuple[list[Request], list[str]]:

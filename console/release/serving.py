@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from backends.errors import CouldNotAsk
 from backends.slurm.client import is_job_id
-from console.release import requests
+from console.release import remarks, requests
 from console.release.mailbox import Mailbox
 from console.release.state import ASKED, Attempt, Outcome
 from console.release.submission import mend_outcome
@@ -44,7 +44,7 @@ async def _handle(conductor: Conductor, request: requests.Request, aborted: asyn
     match request.verb:
         case "note":
             _record(conductor, request, "note", f"Note: {request.text}")
-        case requests.REMARK:
+        case remarks.REMARK:
             _remark(conductor, request)
         case "abort":
             _record(conductor, request, "stopped", f"Aborted: {request.text}", detail=f"aborted by {request.operator}")

@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client, StdioServerParameters
 from watchfiles import awatch
 
 from backends.sandbox import lifecycle
 from backends.sandbox.store import read_record
 from console import cli
 from console.release.folder import account
+from tests.agents.sdk import require_sdk
 from tests.kills.releases import ROOT, Lab
+
+require_sdk()
+
+from mcp import Client, StdioServerParameters  # noqa: E402 - only where there is the SDK
 
 pytestmark = pytest.mark.xdist_group("agents")
 
@@ -167,7 +171,10 @@ async def test_the_jobs_of_a_release_are_driven_by_an_agent_and_decided_by_peopl
             approve(run_dir, asked)
         done = {kind: await agent.state_is(asked["id"], "results read") for kind, asked in first.items()}
         export = (await agent.result(done["train"], "regression_check"))["export_path"]
-        second = {"smoke": await agent.ask_for("smoke", export), "bench": await agent.ask_for("bench", export, "f" * 64)}
+        second = {
+            "smoke": await agent.ask_for("smoke", export),
+            "bench": await agent.ask_for("bench", export, "f" * 64),
+        }
         for asked in second.values():
             approve(run_dir, asked)
         done |= {kind: await agent.state_is(asked["id"], "results read") for kind, asked in second.items()}
