@@ -98,6 +98,12 @@ COMMANDS = (
         "sbatch_shim",
     ),
     Command(
+        "mcp",
+        "let an agent ask for jobs and look at a release; it decides nothing",
+        ("gonogo mcp --run RUN_DIR --proposer NAME", "GONOGO_RUN=RUN_DIR gonogo mcp --proposer NAME"),
+        "mcp",
+    ),
+    Command(
         "log",
         "the work log, with its hash chain checked",
         ("gonogo log RUN_DIR", "gonogo log RUN_DIR --interventions", "gonogo log RUN_DIR --json"),

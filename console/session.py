@@ -82,13 +82,13 @@ class Desk:
     def _decide(
         self, proposal_id: str, digest: str, word: str, reason: str, shown_s: int, seen_to_end: bool
     ) -> Decision:
-        from console.release import queue
+        from console.release import deciding, queue
 
         stamp = f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
         decision = queue.Decision(
             proposal_id, digest, word, self.operator, reason, stamp, self.terminal, shown_s, seen_to_end
         )
-        queue.decide(self._run_dir, decision)
+        deciding.decide(self._run_dir, decision)
         return decision
 
     def ask(self, verb: str, text: str, attempt_id: str = "") -> None:

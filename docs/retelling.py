@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from console.release import folder, journal, queue
+from console.release import deciding, folder, journal, queue
 from console.release.canonical import sha256
 from console.release.job import read_job
 from console.release.writer import RunWriter
@@ -104,7 +104,7 @@ def _retell_queue(run_dir: Path, into: Path, names: Names) -> dict[str, str]:
         decision = queue.decision_of(proposal)
         if decision is not None:
             told = names.knowing(digests).swap(dataclasses.asdict(decision))
-            queue.decide(into, queue.Decision(**told))
+            deciding.decide(into, queue.Decision(**told))
     return digests
 
 

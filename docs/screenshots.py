@@ -28,7 +28,7 @@ from retelling import Names, retell
 from textual.pilot import Pilot
 
 from console.app import GonogoApp
-from console.release import folder, queue, requests
+from console.release import deciding, folder, queue, requests
 from console.screens.approval import Approval
 from console.session import Clock, Session, open_session
 
@@ -90,7 +90,7 @@ def _approve_until(run_dir: Path, last: str, demo: subprocess.Popen[bytes], outp
 def _approve(run_dir: Path, proposal: queue.Proposal) -> None:
     stamp = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     operator = folder.account()
-    queue.decide(
+    deciding.decide(
         run_dir, queue.Decision(proposal.id, proposal.digest, queue.APPROVED, operator, "", stamp, "make screenshots")
     )
 

@@ -26,7 +26,7 @@ from console.commands.common import (
     stamp,
     terminal,
 )
-from console.release import folder, queue
+from console.release import deciding, folder, queue
 from console.release.queue_view import PENDING, Item, background, item, items
 from console.safe_text import cut, safe
 
@@ -263,7 +263,7 @@ def _standing(proposal: queue.Proposal) -> queue.Decision | None:
 
 def _decide(args: argparse.Namespace, decision: queue.Decision) -> int:
     try:
-        queue.decide(args.run_dir, decision)
+        deciding.decide(args.run_dir, decision)
     except queue.QueueError as error:
         return _refuse(str(error))
     return _report(args, decision, already=False)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from backends.errors import CouldNotAsk, FileMissing
 from console.release import judging, queue, submission
-from console.release.asking.admitting import admit, is_asked
+from console.release.asking.admitting import admit
+from console.release.asking.building import is_asked
 from console.release.job import JobError
 from console.release.state import ASKED, Attempt, Outcome
 

@@ -2,7 +2,8 @@
 
 Each request is a file in `requests/`, created once by the console or the command; the conductor logs it as a
 HUMAN_INTERVENTION, does it, and removes the file. The log remembers the request's name, so that one which was
-logged just before a crash is not done twice.
+logged just before a crash is not done twice. A remark is no operator's: a program that asks for jobs says
+something for the log, as its own act, and nothing follows from it.
 """
 
 from __future__ import annotations
@@ -10,13 +11,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
-from console.release import effects
-from console.release.canonical import canonical
+from console.release import effects, remarks
+from console.release.remarks import REMARK
 
 VERBS = {
     "cancel": "cancel a submitted job on the cluster",
@@ -24,6 +24,7 @@ VERBS = {
     "abort": "stop this run here; it can be resumed",
     "note": "write a note that changes the course into the log",
     "settle": "rule by hand on a submission whose outcome nobody can tell",
+    REMARK: "write into the log what a program that asks for jobs has to say",
 }
 _NAME = re.compile(r"[0-9TZ.]+-[0-9a-f]{8}\.json")
 
@@ -36,7 +37,7 @@ class Request:
         name: Its file name, unique.
         verb: One of VERBS.
         id: The attempt that it is about, empty for the run.
-        operator: Account of who asked.
+        operator: Account of who asked; for a remark the proposer's name.
         text: Their words; for "settle" it begins with "submitted JOB_ID" or "not submitted".
     """
 
@@ -58,10 +59,7 @@ def ask(run_dir: Path, verb: str, operator: str, text: str, *, time: datetime, a
     """
     if verb not in VERBS:
         raise ValueError(f"no such request: {verb}")
-    name = f"{time.astimezone(UTC).strftime('%Y%m%dT%H%M%S.%fZ')}-{secrets.token_hex(4)}.json"
-    data = canonical({"verb": verb, "id": attempt_id, "operator": operator, "text": text})
-    effects.create(run_dir / "requests" / name, data, f"request {verb}")
-    return name
+    return remarks.file(run_dir, {"verb": verb, "id": attempt_id, "operator": operator, "text": text}, time)
 
 
 def pending(run_dir: Path) -> tuple[list[Request], list[str]]:

@@ -1,15 +1,18 @@
-"""Carries out what operators ask of a running conductor, each as a HUMAN_INTERVENTION in the log."""
+"""Carries out what operators ask of a running conductor, each as a HUMAN_INTERVENTION in the log.
+
+Beside these it logs the remarks of programs that ask for jobs, each as an ACTION of that program.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from backends.errors import CouldNotAsk
 from backends.slurm.client import is_job_id
-from console.release import requests
+from console.release import remarks, requests
 from console.release.mailbox import Mailbox
-from console.release.state import Attempt, Outcome
+from console.release.state import ASKED, Attempt, Outcome
 from console.release.submission import mend_outcome
 
 if TYPE_CHECKING:
@@ -41,6 +44,8 @@ async def _handle(conductor: Conductor, request: requests.Request, aborted: asyn
     match request.verb:
         case "note":
             _record(conductor, request, "note", f"Note: {request.text}")
+        case remarks.REMARK:
+            _remark(conductor, request)
         case "abort":
             _record(conductor, request, "stopped", f"Aborted: {request.text}", detail=f"aborted by {request.operator}")
             if not aborted.done():
@@ -58,6 +63,13 @@ def _record(conductor: Conductor, request: requests.Request, event: str, text: s
     conductor.writer.record(
         event, text, stage=stage, actor=f"operator:{request.operator}", human=True, **data, **{_DONE_NAME: request.name}
     )
+
+
+def _remark(conductor: Conductor, request: requests.Request) -> None:
+    """Nobody of the operators said this, and nothing follows from it."""
+    text, actor = f"{request.operator} remarks: {request.text}", f"proposer:{request.operator}"
+    done: dict[str, Any] = {_DONE_NAME: request.name}
+    conductor.writer.record("remark", text, stage=ASKED, actor=actor, **done)
 
 
 def _refuse(conductor: Conductor, request: requests.Request, why: str) -> None:

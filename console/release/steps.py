@@ -10,6 +10,7 @@ from backends.slurm.advice import after_refusal
 from console.release import (
     catalog_judging,
     cluster_setup,
+    deciding,
     expectations,
     freezing,
     judging,
@@ -170,7 +171,7 @@ def _approve_by_policy(conductor: Conductor, proposal: queue.Proposal, current: 
     reason = "approve_submissions is none"
     decision = queue.Decision(proposal.id, current.digest, queue.APPROVED, "policy", reason, stamp, "conductor")
     try:
-        queue.decide(conductor.writer.run_dir, decision)
+        deciding.decide(conductor.writer.run_dir, decision)
     except queue.AlreadyDecided:
         return
 

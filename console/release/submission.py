@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from backends.slurm.model import Accepted, NotSubmitted, Refused, SubmitOutcome, SubmitRequest, Unknown, Upload
-from console.release import effects, queue
+from console.release import deciding, effects, queue
 from console.release.job import ExactJob, JobError
 from console.release.journal import Entry
 from console.release.ports import Scheduler
@@ -98,7 +98,7 @@ async def submit(writer: RunWriter, slurm: Scheduler, attempt: Attempt) -> None:
         token=job.token,
     )
     # The time of the entry, so that the mark follows from the log.
-    if not queue.use(proposal, datetime.fromisoformat(intent.time)):
+    if not deciding.use(proposal, datetime.fromisoformat(intent.time)):
         outcome: SubmitOutcome = Unknown("the OK was used by another process at this moment")
     else:
         with effects.effect(f"submit {attempt.id}"):
@@ -116,7 +116,7 @@ def _decision(proposal: queue.Proposal) -> queue.Decision | None:
 async def reconcile(writer: RunWriter, slurm: Scheduler, attempt: Attempt, settle_seconds: float) -> None:
     """One round of questions about a submission whose outcome is not known."""
     proposal = queue.load(writer.run_dir, attempt.id)
-    queue.use(proposal, datetime.fromisoformat(attempt.submitted_at))
+    deciding.use(proposal, datetime.fromisoformat(attempt.submitted_at))
     if proposal.digest != attempt.digest:
         outcome: SubmitOutcome = Unknown("job.json was changed after the submission; what to ask for is not certain")
     else:

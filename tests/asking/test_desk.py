@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,52 +13,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from console.release import queue
+from console.release import deciding, queue
 from console.release.asking.admitting import admit
-from console.release.asking.building import propose, read_asked
 from console.release.canonical import canonical
-from console.release.desk import _carry_on, _take_up
 from console.release.errors import InputError
 from console.release.job import ExactJob, JobError
-from console.release.proposing import Release
-from console.release.state import ASKED, Attempt, Outcome
-from tests.release.fake_cluster import FakeCluster
-from tests.release.making import Clock, decision
-from tests.release.submitting import Process, make_release, run_before_its_first_job
-
-NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-SCRIPT = b'#!/bin/bash\n#SBATCH -t 10\necho "$@"\n'
-
-
-class Desk:
-    """A conductor's desk over a cluster that is the oracle, and a program that asks."""
-
-    def __init__(self, release: Release, loop: asyncio.Runner) -> None:
-        self.release = release
-        self.cluster = FakeCluster()
-        self.loop = loop
-        self.process = Process(self.release, self.cluster, Clock(), loop)
-        writer = self.process.writer
-        writer.record("setup_done", "again", stage="setup", facts={"workspace": "/work"})
-        login = {**writer.state.inputs, "login": "alice@login.example.org:22", "cluster": "gpu"}
-        writer.state = replace(writer.state, inputs=login)
-
-    @property
-    def run_dir(self) -> Path:
-        return self.process.writer.run_dir
-
-    def ask(self, *words: str, environ: dict[str, str] | None = None, **asked: Any) -> queue.Proposal:
-        read = read_asked(words, stdin=SCRIPT, folder=Path("/"), **asked)
-        return propose(self.run_dir, self.process.writer.state, read, environ or {}, proposer="robot", now=NOW)
-
-    def look(self) -> None:
-        _take_up(self.process.conductor)
-        for attempt in self.process.writer.state.asked:
-            self.loop.run(_carry_on(self.process.conductor, attempt, {}))
-
-    @property
-    def asked(self) -> list[Attempt]:
-        return list(self.process.writer.state.asked)
+from console.release.state import ASKED, Outcome
+from tests.asking.desks import SCRIPT, Desk
+from tests.release.making import decision
+from tests.release.submitting import make_release, run_before_its_first_job
 
 
 @pytest.fixture
@@ -79,7 +41,7 @@ def test_an_asked_job_waits_for_a_person_and_is_submitted_as_it_was_shown(desk: 
     assert (attempt.outcome, attempt.stage, desk.cluster.asked) == (Outcome.PROPOSED, ASKED, 0), (
         "no policy decides on it"
     )
-    queue.decide(desk.run_dir, decision(proposal))
+    deciding.decide(desk.run_dir, decision(proposal))
     for _ in range(2):
         desk.look()
     ((_, request),) = desk.cluster.accepted
@@ -98,7 +60,7 @@ def test_an_asked_job_waits_for_a_person_and_is_submitted_as_it_was_shown(desk: 
 def test_a_rejection_goes_back_with_its_reason(desk: Desk) -> None:
     proposal = desk.ask()
     desk.look()
-    queue.decide(desk.run_dir, replace(decision(proposal, queue.REJECTED), reason="too long"))
+    deciding.decide(desk.run_dir, replace(decision(proposal, queue.REJECTED), reason="too long"))
     desk.look()
     assert (desk.asked[0].outcome, desk.asked[0].said, desk.cluster.asked) == (Outcome.REJECTED, "too long", 0)
     assert desk.process.writer.state.interventions == 1
@@ -216,7 +178,7 @@ def test_changed_between_proposal_and_decision_it_is_invalidated(desk: Desk) -> 
     proposal = desk.ask()
     desk.look()
     lie(proposal, summary="Something else")
-    queue.decide(desk.run_dir, decision(queue.load(desk.run_dir, proposal.id)))
+    deciding.decide(desk.run_dir, decision(queue.load(desk.run_dir, proposal.id)))
     desk.look()
     assert (desk.asked[0].outcome, desk.cluster.asked) == (Outcome.INVALIDATED, 0)
 
@@ -224,7 +186,7 @@ def test_changed_between_proposal_and_decision_it_is_invalidated(desk: Desk) -> 
 def test_a_decision_that_the_proposer_brings_along_is_no_job_that_was_approved_before_it_was_seen(desk: Desk) -> None:
     """Whoever can write into the folder can decide: that is the operator's account. It is logged as who it says."""
     proposal = desk.ask()
-    queue.decide(desk.run_dir, decision(proposal))
+    deciding.decide(desk.run_dir, decision(proposal))
     desk.look()
     desk.look()
     assert desk.asked[0].decided_by == "operator:alice"

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from console.release import folder, queue
+from console.release import deciding, folder, queue
 from console.release.canonical import sha256
 from console.release.job import ExactJob, UploadRef, build_script
 from console.release.writer import RunWriter
@@ -140,7 +140,7 @@ class Run:
         assert attempt is not None
         self.time.go(4)
         stamp = f"{self.time.wall:%Y-%m-%dT%H:%M:%SZ}"
-        queue.decide(self.path, queue.Decision(name, attempt.digest, word, operator, reason, stamp, "tty1", 4, True))
+        deciding.decide(self.path, queue.Decision(name, attempt.digest, word, operator, reason, stamp, "tty1", 4, True))
         said = f": {reason}" if reason else ""
         self.record(
             "job_decided", f"{name} {word} by operator:{operator}{said}", stage=attempt.stage,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from console.release import queue
+from console.release import deciding, queue
 from console.release.job import ExactJob
 from console.screens.approval import Approval
 from console.screens.approval_job import Shown, read_shown
@@ -191,7 +191,9 @@ async def test_a_decision_elsewhere_locks_it_and_is_shown(tmp_path: Path) -> Non
         await driven.press("a")
         await driven.type(code(run))
         digest = queue.load(run.path, JOB).digest
-        queue.decide(run.path, queue.Decision(JOB, digest, "rejected", "bob", "mine", "2026-08-12T09:40:00Z", "tty9"))
+        deciding.decide(
+            run.path, queue.Decision(JOB, digest, "rejected", "bob", "mine", "2026-08-12T09:40:00Z", "tty9")
+        )
         await driven.until(lambda: "REJECTED by bob" in driven.screen_text, "it says who decided")
         await driven.until(lambda: approval.body.has_focus, "the field is closed")
         await driven.press("a", "r")
@@ -213,7 +215,9 @@ async def test_a_decision_in_the_very_moment_is_told(tmp_path: Path, monkeypatch
         # The other console decides after this one looked, and before it writes.
         monkeypatch.setattr(Approval, "run_changed", lambda self: None)
         digest = queue.load(run.path, JOB).digest
-        queue.decide(run.path, queue.Decision(JOB, digest, "rejected", "bob", "mine", "2026-08-12T09:40:00Z", "tty9"))
+        deciding.decide(
+            run.path, queue.Decision(JOB, digest, "rejected", "bob", "mine", "2026-08-12T09:40:00Z", "tty9")
+        )
         await driven.press("enter")
         await driven.until(lambda: "that decision stands" in driven.screen_text, "it says so")
 

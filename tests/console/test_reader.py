@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from console import reader as reader_module
 from console.reader import LogReader, Reader
-from console.release import folder, queue
+from console.release import deciding, folder, queue
 from console.release.journal import LOG_NAME
 from console.snapshot import Live, live_from_json
 from tests.console import runs
@@ -170,7 +170,7 @@ def test_what_waits_is_what_nobody_decided(tmp_path: Path) -> None:
     attempt = run.writer.state.attempt("003-train-1")
     assert attempt is not None
     decision = queue.Decision("003-train-1", attempt.digest, "approved", "bob", "", "2026-08-12T09:40:00Z", "tty2")
-    queue.decide(run.path, decision)
+    deciding.decide(run.path, decision)
     snapshot = reader.poll()
     assert snapshot.waiting == ()
     assert snapshot.decided == {"003-train-1"}, "decided, though the log does not know yet"

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from console.cli import main
-from console.release import folder, queue
+from console.release import deciding, folder, queue
 from console.release.writer import RunWriter
 from tests.release.making import decide, decision, make_job, new_run, propose, submit
 
@@ -76,9 +76,9 @@ def test_an_empty_queue_is_an_empty_list(gonogo: Run, writer: RunWriter) -> None
 def test_the_state_follows_files_before_the_log_and_the_log_after(gonogo: Run, writer: RunWriter) -> None:
     proposal = propose(writer, "001-train-1", make_job())
     assert states(gonogo, writer.run_dir) == {"001-train-1": "pending"}
-    queue.decide(writer.run_dir, decision(proposal))
+    deciding.decide(writer.run_dir, decision(proposal))
     assert states(gonogo, writer.run_dir) == {"001-train-1": "approved"}
-    assert queue.use(proposal, writer.clock())
+    assert deciding.use(proposal, writer.clock())
     assert states(gonogo, writer.run_dir) == {"001-train-1": "submitting"}
     common: dict[str, Any] = {"stage": "train", "id": proposal.id}
     for event, word in (
@@ -124,7 +124,7 @@ def test_a_proposal_that_is_broken_is_listed_with_its_problem_and_never_as_pendi
 
 def test_an_approved_job_that_was_changed_afterwards_is_not_shown_as_approved(gonogo: Run, writer: RunWriter) -> None:
     proposal = propose(writer, "001-train-1", make_job())
-    queue.decide(writer.run_dir, decision(proposal))
+    deciding.decide(writer.run_dir, decision(proposal))
     (proposal.folder / "job.json").write_bytes(proposal.job_bytes.replace(b"batch", b"other"))
     assert states(gonogo, writer.run_dir) == {"001-train-1": "invalidated"}
 
@@ -237,7 +237,7 @@ def test_a_rejection_needs_a_reason_and_gives_it(gonogo: Run, writer: RunWriter)
 
 def test_what_is_decided_stays_decided_and_says_by_whom(gonogo: Run, writer: RunWriter) -> None:
     proposal = propose(writer, "001-train-1", make_job())
-    queue.decide(writer.run_dir, decision(proposal, operator="bob"))
+    deciding.decide(writer.run_dir, decision(proposal, operator="bob"))
     status, _, err = gonogo("queue", "reject", writer.run_dir, proposal.id, "--reason", "no")
     assert status == 1
     assert "was approved by bob at 2026-01-02T03:05:00Z" in err

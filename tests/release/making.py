@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from console.release import folder, queue
+from console.release import deciding, folder, queue
 from console.release.canonical import sha256
 from console.release.job import ExactJob, UploadRef, build_script
 from console.release.writer import RunWriter
@@ -127,7 +127,7 @@ def decision(proposal: queue.Proposal, word: str = queue.APPROVED, **changes: An
 def decide(writer: RunWriter, proposal: queue.Proposal, word: str = queue.APPROVED) -> None:
     """Decide on a proposal and log it, as operator and conductor do."""
     made = decision(proposal, word)
-    queue.decide(writer.run_dir, made)
+    deciding.decide(writer.run_dir, made)
     writer.record(
         "job_decided",
         f"{proposal.id} {word} by operator:alice",
@@ -147,5 +147,5 @@ def submit(writer: RunWriter, proposal: queue.Proposal, job_id: str = "4711") ->
     """Log that an approved proposal was submitted and taken."""
     common: Mapping[str, Any] = {"stage": "train", "id": proposal.id, "digest": proposal.digest}
     writer.record("submit_intent", f"Submitting {proposal.id}", **common, token=proposal.job().token)
-    assert queue.use(proposal, writer.clock())
+    assert deciding.use(proposal, writer.clock())
     writer.record("submit_outcome", f"Slurm took it as {job_id}", **common, outcome="accepted", job_id=job_id, said="")

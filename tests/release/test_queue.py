@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.release import queue
+from console.release import deciding, queue
 from console.release.job import JobError
 from console.release.queue import APPROVED, REJECTED, AlreadyDecided, Decision, Proposal, QueueError
 from tests.release.making import UPLOADS, Clock, decision, make_job
@@ -139,16 +139,16 @@ def test_a_changed_or_missing_upload_is_named_with_both_digests(proposal: Propos
 @pytest.mark.parametrize("word", [APPROVED, REJECTED])
 def test_a_decision_comes_back_as_it_was_made(run_dir: Path, proposal: Proposal, word: str) -> None:
     made = decision(proposal, word, shown_s=12, seen_to_end=True)
-    queue.decide(run_dir, made)
+    deciding.decide(run_dir, made)
     assert queue.decision_of(proposal) == made
 
 
 def test_the_first_decision_stands(run_dir: Path, proposal: Proposal) -> None:
     first = decision(proposal, REJECTED, operator="alice")
-    queue.decide(run_dir, first)
+    deciding.decide(run_dir, first)
     for later in (decision(proposal, operator="bob"), first):
         with pytest.raises(AlreadyDecided, match=r"was rejected by alice at .*that decision stands") as fault:
-            queue.decide(run_dir, later)
+            deciding.decide(run_dir, later)
         assert fault.value.decision == first
     assert queue.decision_of(proposal) == first
 
@@ -159,7 +159,7 @@ def test_of_many_opposite_decisions_at_once_exactly_one_stands_and_all_others_le
     def work(number: int) -> tuple[bool, str]:
         word = APPROVED if number % 2 else REJECTED
         try:
-            queue.decide(run_dir, decision(proposal, word, operator=f"operator-{number}"))
+            deciding.decide(run_dir, decision(proposal, word, operator=f"operator-{number}"))
         except AlreadyDecided as fault:
             return False, fault.decision.operator
         return True, f"operator-{number}"
@@ -174,20 +174,20 @@ def test_of_many_opposite_decisions_at_once_exactly_one_stands_and_all_others_le
 def test_a_decision_on_other_bytes_than_those_that_lie_there_is_refused(run_dir: Path, proposal: Proposal) -> None:
     for digest in ("0" * 64, proposal.digest[:8], proposal.digest.upper(), ""):
         with pytest.raises(QueueError, match="not the one that was shown"):
-            queue.decide(run_dir, decision(proposal, digest=digest))
+            deciding.decide(run_dir, decision(proposal, digest=digest))
     (proposal.folder / "job.json").write_bytes(proposal.job_bytes.replace(b"batch", b"other"))
     with pytest.raises(QueueError, match="look at it again"):
-        queue.decide(run_dir, decision(proposal))
+        deciding.decide(run_dir, decision(proposal))
     assert queue.decision_of(proposal) is None
 
 
 def test_a_rejection_needs_a_reason_and_a_decision_a_known_word(run_dir: Path, proposal: Proposal) -> None:
     for reason in ("", " \n"):
         with pytest.raises(QueueError, match="needs a reason"):
-            queue.decide(run_dir, decision(proposal, REJECTED, reason=reason))
+            deciding.decide(run_dir, decision(proposal, REJECTED, reason=reason))
     for word in ("", "Approved", "yes"):
         with pytest.raises(QueueError, match="no decision"):
-            queue.decide(run_dir, decision(proposal, word))
+            deciding.decide(run_dir, decision(proposal, word))
     assert "decision.json" not in os.listdir(proposal.folder)
     assert queue.decision_of(proposal) is None
 
@@ -233,20 +233,20 @@ def test_a_decision_that_cannot_be_read_decides_nothing(run_dir: Path, proposal:
     with pytest.raises(QueueError, match="decides nothing"):
         queue.decision_of(proposal)
     with pytest.raises(QueueError):
-        queue.decide(run_dir, decision(proposal))
+        deciding.decide(run_dir, decision(proposal))
 
 
 def test_an_ok_is_used_once(proposal: Proposal) -> None:
     clock = Clock()
-    assert queue.use(proposal, clock())
+    assert deciding.use(proposal, clock())
     assert queue.is_used(proposal)
-    assert not queue.use(proposal, clock())
+    assert not deciding.use(proposal, clock())
     used = json.loads((proposal.folder / "used.json").read_bytes())
     assert (used["id"], used["digest"]) == (proposal.id, proposal.digest)
 
 
 def test_of_many_that_use_one_ok_at_once_exactly_one_may(proposal: Proposal) -> None:
-    assert at_once(lambda number: queue.use(proposal, Clock()())).count(True) == 1
+    assert at_once(lambda number: deciding.use(proposal, Clock()())).count(True) == 1
 
 
 def test_an_outcome_is_replaced_by_the_next(proposal: Proposal) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from console.release import queue, submission
+from console.release import deciding, queue, submission
 from console.release.canonical import canonical
 from console.release.job import ExactJob
 from console.release.state import Attempt, Outcome
@@ -127,7 +127,7 @@ def test_an_ok_that_another_process_used_at_this_moment_is_unknown_not_used_agai
     writer: RunWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, attempt = approved(writer)
-    monkeypatch.setattr(queue, "use", lambda proposal, time: False)
+    monkeypatch.setattr(deciding, "use", lambda proposal, time: False)
     cluster = FakeCluster()
     asyncio.run(submission.submit(writer, cluster, attempt))
     after = writer.state.attempt(attempt.id)

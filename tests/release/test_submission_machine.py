@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from console.release import queue
+from console.release import deciding, queue
 from console.release.decisions import AwaitDecision, AwaitOperator, Reconcile, Submit, Watch
 from console.release.job import read_job
 from console.release.journal import read_log
@@ -114,7 +114,7 @@ class Submissions(RuleBasedStateMachine):
             shown = proposal.job_bytes
             try:
                 with killed_at(point):
-                    queue.decide(self.release.run_dir, decision(proposal, word))
+                    deciding.decide(self.release.run_dir, decision(proposal, word))
             except (queue.AlreadyDecided, Killed):
                 pass
             made = queue.decision_of(proposal)

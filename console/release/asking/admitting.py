@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from console.release import queue
-from console.release.asking.building import PREFIX, describe
+from console.release.asking.building import describe
 from console.release.asking.sbatch_line import read_line
 from console.release.clusters import Cluster
 from console.release.errors import InputError
@@ -85,8 +85,3 @@ def _results(job: ExactJob) -> None:
             raise JobError(f"results: expected a word of lower-case letters as kind, found {kind!r}")
         if path.startswith("/") or any(part in ("", ".", "..") for part in path.split("/")) or "\0" in path:
             raise JobError(f"results: {kind}: expected a path inside the job's folder, found {path!r}")
-
-
-def is_asked(proposal_id: str) -> bool:
-    """Whether a proposal was laid into the queue by another program, by its name."""
-    return proposal_id.startswith(PREFIX)

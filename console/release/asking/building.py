@@ -26,6 +26,11 @@ _OURS = ("parsable", "job-name", "comment", "export", "wrap", "quiet", "verbose"
 """Options that are taken out of the line: they become fields, or concern the answer only."""
 
 
+def is_asked(proposal_id: str) -> bool:
+    """Whether a proposal was laid into the queue by another program, by its name."""
+    return proposal_id.startswith(PREFIX)
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What a program asks for.
