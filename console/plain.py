@@ -91,15 +91,26 @@ class PlainPrinter:
         self._policy = False
         self._waiting = ""
 
-    def begin(self, state: RunState, run_dir: Path) -> None:
-        """Say which run this is, and whom it waits for; from now on each new waiting is said too."""
-        self._state, self._run_dir = state, run_dir
-        self._print(f"Run folder: {safe(str(run_dir))} (times are UTC)")
-        self._say_waiting()
+    @property
+    def state(self) -> RunState:
+        """What the entries say so far."""
+        return self._state
 
-    def entry(self, entry: Entry) -> None:
-        """Print one entry, and whom the release waits for after it."""
-        self._print(entry_line(entry), _tint(entry) if self._colour else "")
+    @property
+    def heard(self) -> bool:
+        """Whether there is still somebody who reads."""
+        return self._open
+
+    def say(self, line: str, tint: str = "") -> None:
+        """Print one line of safe text."""
+        self._write(f"{tint}{line}{_RESET}\n" if tint and self._colour else f"{line}\n")
+
+    def ring(self) -> None:
+        """Ring the terminal's bell."""
+        self._write("\a")
+
+    def learn(self, entry: Entry) -> None:
+        """Take over an entry that is not printed."""
         self._state = apply(self._state, entry)
         asked = entry.data.get("approve_submissions")
         inputs = entry.data.get("inputs")
@@ -107,6 +118,17 @@ class PlainPrinter:
             asked = inputs.get("approve_submissions")
         if asked is not None:
             self._policy = asked == "none"
+
+    def begin(self, state: RunState, run_dir: Path) -> None:
+        """Say which run this is, and whom it waits for; from now on each new waiting is said too."""
+        self._state, self._run_dir = state, run_dir
+        self.say(f"Run folder: {safe(str(run_dir))} (times are UTC)")
+        self._say_waiting()
+
+    def entry(self, entry: Entry) -> None:
+        """Print one entry, and whom the release waits for after it."""
+        self.say(entry_line(entry), _tint(entry))
+        self.learn(entry)
         self._say_waiting()
 
     def _say_waiting(self) -> None:
@@ -116,13 +138,13 @@ class PlainPrinter:
         if line != self._waiting:
             self._waiting = line
             if line:
-                self._print(line, f"{_BOLD}{_YELLOW}" if self._colour else "")
+                self.say(line, f"{_BOLD}{_YELLOW}")
 
-    def _print(self, line: str, tint: str = "") -> None:
+    def _write(self, text: str) -> None:
         if not self._open:
             return
         try:
-            print(f"{tint}{line}{_RESET}" if tint else line, file=self._stream, flush=True)
+            print(text, end="", file=self._stream, flush=True)
         except (OSError, ValueError):  # nobody reads, no space left, closed: the log has all of it
             self._open = False
 

@@ -6,6 +6,7 @@ The folder of another program that follows the convention is shown as far as it 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from console.release.folder import LOG_NAME
@@ -15,20 +16,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `gonogo open`."""
     parser.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="the folder of the run")
     parser.add_argument("--read-only", action="store_true", help="look only: decide nothing, ask for nothing")
+    parser.add_argument(
+        "--plain",
+        action="store_true",
+        help="the same facts line by line, for screen readers and pipes; read-only; follows the run until it is "
+        "closed or ctrl-c. Exit status: 0 DRAFTER_READY, 1 INFEASIBLE, 3 ANOMALOUS, 2 where the log is not sound, "
+        "130 when interrupted, 141 when nobody reads any more",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Open the console on a run folder."""
+    """Open the console on a run folder, or print it line by line.
+
+    Returns:
+        The exit status: of the console; with `--plain` as its help says.
+    """
     run_dir: Path = args.run_dir.absolute()
     if not _plainly_ours(run_dir):
         from console.replay.foreign_session import is_foreign
 
         if is_foreign(run_dir):
-            return _open_foreign(run_dir)
-    from console.app import run_console
+            return _open_foreign(run_dir, plain=args.plain)
     from console.release.folder import require_run_folder
 
     require_run_folder(args.run_dir)
+    if args.plain:
+        from console.following import follow
+
+        return follow(run_dir, sys.stdout)
+    from console.app import run_console
+
     return run_console(run_dir, read_only=args.read_only)
 
 
@@ -43,8 +60,19 @@ def _plainly_ours(run_dir: Path) -> bool:
         return False
 
 
-def _open_foreign(run_dir: Path) -> int:
-    """Show a run of another program, and its replay as often as that is asked for."""
+def _open_foreign(run_dir: Path, *, plain: bool) -> int:
+    """Show a run of another program, and its replay as often as that is asked for.
+
+    Raises:
+        console.release.folder.FolderError: For `plain`: what such a run states is printed by its replay.
+    """
+    if plain:
+        from console.release.folder import FolderError
+
+        raise FolderError(
+            f"{run_dir}: --plain follows runs of gonogo, and another program keeps this one; "
+            f"`gonogo replay --plain {run_dir}` prints what it says"
+        )
     from console.replay.app import show
     from console.replay.foreign_app import ForeignApp
     from console.replay.foreign_session import ForeignSession
