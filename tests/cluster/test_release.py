@@ -19,6 +19,7 @@ from console.release.connecting import connect
 from console.release.folder import read_state
 from console.release.journal import check_anchor, read_log
 from console.release.opening import Opened, resume_run, start_run
+from tests.cluster.processes import wait_until
 from tests.cluster.running import Cluster
 from tests.kills.releases import ROOT, write_recipe
 
@@ -106,7 +107,7 @@ async def conduct(opened: Opened) -> int:
 async def released(cluster: Cluster, way: Way, folder: Path, recipe: str) -> Path:
     """Run a release to its end, check it against the cluster's own books, and give its run folder."""
     clusters, release = write_inputs(cluster, way, folder, recipe)
-    run_dir = folder / "run"
+    run_dir = folder / f"run-{way.shell}{'-jump' if way.jump else ''}"
     opened = start_run(release, run_dir=run_dir, clusters_file=clusters, approve="none", clock=utc)
     assert await conduct(opened) == 0
 
@@ -114,12 +115,17 @@ async def released(cluster: Cluster, way: Way, folder: Path, recipe: str) -> Pat
     assert state is not None
     assert state.verdict == "DRAFTER_READY"
     assert {stage.status for stage in state.stages} == {"passed"}
+
     # Slurm's own books: each attempt is one job, by its number and its token, and there is no other.
-    jobs = [row.split("|") for row in books(cluster, way) if state.run_id in row]
-    assert [(job_id, name.rpartition("-")[2]) for job_id, name, _ in jobs] == [
-        (attempt.job_id, attempt.token[:8]) for attempt in state.attempts
-    ]
-    assert {job_state for _, _, job_state in jobs} == {"COMPLETED"}
+    def jobs() -> list[tuple[str, str, str]]:
+        rows = [row.split("|") for row in books(cluster, way) if f"-{state.run_id}-" in row]
+        return [(job_id, name.rpartition("-")[2], job_state) for job_id, name, job_state in rows]
+
+    def told() -> bool:
+        return len(jobs()) >= len(state.attempts) and not {"PENDING", "RUNNING"} & {job[2] for job in jobs()}
+
+    wait_until(told, "accounting, which follows the controller by some seconds", timeout=60)
+    assert jobs() == [(attempt.job_id, attempt.token[:8], "COMPLETED") for attempt in state.attempts]
     for attempt in state.attempts:
         for result in attempt.results:
             assert hashlib.sha256((run_dir / result.copy).read_bytes()).hexdigest() == result.sha256
