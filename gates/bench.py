@@ -17,6 +17,7 @@ from gates.counters import (
     ACCEPTANCE_FLOOR,
     MIN_ACCEPTANCE_LENGTH,
     Work,
+    check_real,
     judge_acceptance,
     judge_counters,
     judge_stated_length,
@@ -161,6 +162,8 @@ def _judge_same_server(arm_a: Record, arm_b: Record, expected: BenchExpected) ->
     config_b.check("same_server_config", not differ, differ or "the same", "the same settings in A and B")
     drafting = [key for key in keys if _names_a_drafter(key, config_a.values.get(key))]
     config_a.check("baseline_config", not drafting, drafting or "no drafter", "no setting of a drafter")
+    for config in (config_a, config_b):
+        check_real(config)
 
 
 def _names_a_drafter(key: str, value: Any) -> bool:

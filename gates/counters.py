@@ -22,6 +22,7 @@ from typing import Final
 
 from gates.header import IDENTITY_TOLERANCE, agree, exactly
 from gates.record import Record
+from gates.simulated import simulated_settings
 from gates.verdict import FailureClass
 
 ACCEPTANCE_FLOOR: Final = 1.04
@@ -269,3 +270,13 @@ def judge_stated_length(stated: float, counters: Counters, record: Record) -> No
         unit="tokens",
         cls=_INVALID,
     )
+
+
+def check_real(server: Record) -> None:
+    """Check that no setting of a server makes its engine pretend to accept draft tokens.
+
+    Args:
+        server: What the server said of its settings.
+    """
+    found = sorted(simulated_settings(server.values))
+    server.check("not_simulated", not found, found or "none", "no setting that simulates acceptance", cls=_INVALID)

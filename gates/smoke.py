@@ -16,6 +16,7 @@ from gates.counters import (
     MIN_ACCEPTANCE_LENGTH,
     Counters,
     Work,
+    check_real,
     judge_acceptance,
     judge_counters,
     judge_stated_length,
@@ -164,6 +165,7 @@ def _judge_server(record: Record, expected: SmokeExpected) -> int | None:
         if wanted is not None:
             requested.check(f"{key}_requested", same(asked, wanted), asked, f"= {wanted}", key)
         server.check(f"{key}_served", same(served, asked), served, f"= {asked}", key)
+    check_real(server)
     version = server.text("version")
     record.sheet.fact("server_version", version)
     asked_k, k = read_draft_tokens(requested), read_draft_tokens(server)

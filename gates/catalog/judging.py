@@ -20,6 +20,7 @@ from gates.header import agree
 from gates.reading import ResultBytes
 from gates.record import Sheet, same_value, shown
 from gates.results.fields import ResultError
+from gates.simulated import simulated_settings
 from gates.verdict import Check, FailureClass, Verdict
 
 MOST_RUNS: Final = 5
@@ -197,11 +198,14 @@ def comparable(run: RunSheet, measured: Measurement, entry: Entry, expected: Cat
 def judge_server(sheet: Sheet, stated: Measurement, entry: Entry) -> None:
     """Compare the server's settings with those that the entry requires; what is not stated is not as required."""
     settings = stated.server or {}
+    found = sorted(simulated_settings(settings))
+    limit = "no setting that simulates acceptance"
+    sheet.check("not_simulated", not found, found or "none", limit, file=stated.file, field="", cls=_INVALID)
     for name, wanted in entry.server.items():
         value: Any = settings.get(name, _ABSENT)
-        found = "nothing" if value is _ABSENT else value
+        said = "nothing" if value is _ABSENT else value
         ok = value is not _ABSENT and same_value(value, wanted)
-        sheet.check("server_setting", ok, found, f"= {shown(wanted)}", file=stated.file, field=name, cls=_INVALID)
+        sheet.check("server_setting", ok, said, f"= {shown(wanted)}", file=stated.file, field=name, cls=_INVALID)
 
 
 def _chained(sheet: Sheet, measured: Measurement, length: Value, rate: Value, k: int) -> None:

@@ -15,6 +15,7 @@ from gates.reading import ResultBytes
 from gates.results.documents import Loaded
 from gates.results.fields import Fields, Reading, open_object
 from gates.results.meaning import Meaning, Number, Scope, Unit
+from gates.results.speculation import check_settings
 
 REDACTED: Final = "***REDACTED***"
 
@@ -177,6 +178,7 @@ def _remark(
             notes.fault(fields.at(key), "holds a variable that was never filled in")
     if algorithm == "NONE" and drafter is not None:
         notes.fault(fields.at("draft_model_dir"), "names a drafter, with speculative_algorithm NONE")
+    check_settings(fields)
     if algorithm == "DFLASH":
         if numbers["draft_length"] is not None:
             notes.remark(fields.at("draft_length"), "DFLASH ignores it and drafts by block_size (8 where not given)")

@@ -7,8 +7,9 @@ from itertools import pairwise
 from typing import Final
 
 from gates.header import IDENTITY_TOLERANCE, agree
-from gates.results.fields import Notes
+from gates.results.fields import Fields, Notes
 from gates.results.meaning import Number, Series
+from gates.simulated import simulated_settings
 
 ENOUGH_STEPS: Final = 100
 """From so many steps on, a distribution that only simulation gives is no accident."""
@@ -91,6 +92,12 @@ def exactly_taken(shares: Sequence[float]) -> list[float]:
     """Share of the steps that took exactly 0, 1, 2, ... draft tokens, from the share that took each position."""
     reached = [1.0, *shares, 0.0]
     return [one - other for one, other in pairwise(reached)]
+
+
+def check_settings(fields: Fields) -> None:
+    """Check that no setting that the file repeats, however deep, simulates acceptance."""
+    for place in simulated_settings(fields.values, fields.path):
+        fields.notes.fault(place, "acceptance is simulated: it says nothing of a drafter")
 
 
 def rises(values: Sequence[float]) -> bool:

@@ -27,6 +27,7 @@ from gates.results.speculation import (
     check_length,
     check_positions,
     check_rate,
+    check_settings,
     check_simulated,
     exactly_taken,
 )
@@ -303,6 +304,7 @@ def _remark(fields: Fields, run: BenchRun) -> None:
     check_per_second(notes, run.output_throughput, run.output_tokens, run.duration)
     check_per_second(notes, run.request_throughput, run.completed, run.duration)
     _remark_concurrency(fields, run)
+    check_settings(fields)
     if run.speculation is None:
         words = "no speculation keys: off, nothing drafted, or counters that could not be read; the file cannot tell"
         notes.remark(fields.path, words)
