@@ -8,7 +8,7 @@ are made for throughput tests; a number that was measured with one of them says 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from gates.reading import step
@@ -24,7 +24,7 @@ _ANSWERS: Final = frozenset({"generated_texts", "errors"})
 """Lists of what a model or a server said; they are no settings."""
 
 
-def simulated_settings(values: dict[str, Any], path: str = "") -> Iterator[str]:
+def simulated_settings(values: Mapping[str, Any], path: str = "") -> Iterator[str]:
     """Paths of the settings that simulate acceptance, however deep they are.
 
     Args:

@@ -185,6 +185,12 @@ def comparable(run: RunSheet, measured: Measurement, entry: Entry, expected: Cat
         sheet.check(
             "acceptance_within_k", within, _number(length), limit, unit=LENGTH_UNIT, file=where, field=length.field
         )
+    if measured.positions is not None and k is not None:
+        beyond = [value for value in measured.positions[k:] if value.value > 0]
+        place = beyond[0].field if beyond else measured.fields.get("positions", "")
+        words = f"{len(beyond)} beyond" if beyond else "none beyond"
+        limit = f"no draft token taken at a position beyond {k}"
+        sheet.check("positions_within_k", not beyond, words, limit, file=measured.file, field=place)
     if (
         measured.chained
         and entry.topk in (None, 1)

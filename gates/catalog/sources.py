@@ -10,6 +10,7 @@ from typing import Any, Final
 from gates.catalog.measured import Measurement, Value, value_of, values_of
 from gates.header import agree
 from gates.reading import ResultBytes, Unread
+from gates.record import same_value
 from gates.results import (
     atom_accuracy,
     atom_serving,
@@ -55,6 +56,9 @@ def _vllm(file: ResultBytes) -> tuple[Measurement, Reading]:
     run = _only(reading.runs, file)
     spoken = run.speculation
     _answered(file, run.completed, run.prompts, run.failed)
+    root = _root(file)
+    for key in ("dataset", "dataset_name"):  # in no file, unless somebody put it there
+        _real_text(file, key, root.get(key))
     measured = Measurement(
         file=file.name,
         producer=reading.WRITTEN_BY,
@@ -88,19 +92,26 @@ def _answered(file: ResultBytes, completed: Number, asked: Number, failed: Numbe
         raise ResultError(file.name, [Problem(completed.field, f"all {asked.value:g}", f"{completed.value:g}")])
 
 
+def _real_text(file: ResultBytes, field: str, dataset: object) -> None:
+    if isinstance(dataset, str) and dataset in _RANDOM:
+        found = f"{dataset!r}: on random text, acceptance says nothing of the drafter"
+        raise ResultError(file.name, [Problem(field, "a data set of real text", found)])
+
+
 def _sglang_serving(file: ResultBytes) -> tuple[Measurement, Reading]:
     reading = sglang_serving.read(file)
     run = _only(reading.runs, file)
-    if run.dataset in _RANDOM:
-        found = f"{run.dataset!r}: on random text, acceptance says nothing of the drafter"
-        raise ResultError(file.name, [Problem("dataset_name", "a data set of real text", found)])
+    _real_text(file, "dataset_name", run.dataset)
     root = _root(file)
     info = root.get("server_info")
     steps = run.server.steps if run.server is not None else None
+    ranks = [state.length for state in run.server.states if state.length is not None] if run.server else []
+    # The file takes the first rank's length for the server's; the worst one counts, as in the server's own account.
+    worst = min((run.length, *ranks), key=lambda length: length.exact) if run.length is not None else None
     measured = Measurement(
         file=file.name,
         producer=reading.WRITTEN_BY,
-        length=value_of(run.length),
+        length=value_of(worst),
         draft_tokens=value_of(steps),
         server=info if isinstance(info, dict) else None,
         fields={"length": "accept_length"},
@@ -128,12 +139,18 @@ def _sglang_server(file: ResultBytes) -> tuple[Measurement, Reading]:
 
 
 def settings_of(root: dict[str, Any]) -> dict[str, Any]:
-    """The settings in a server's answer; where prefill is apart, those of the first decode server."""
+    """The settings in a server's answer; where prefill is apart, those in which all decode servers agree."""
     decode = root.get("decode")
-    if isinstance(decode, list) and decode and isinstance(decode[0], dict) and "model_path" not in root:
-        inner: dict[str, Any] = decode[0]
-        return inner
-    return root
+    if not isinstance(decode, list) or not decode or not isinstance(decode[0], dict) or "model_path" in root:
+        return root
+    inner: dict[str, Any] = dict(decode[0])
+    for other in decode[1:]:
+        # Where servers do not agree, no one value is that of the whole: what is asked for is held against all of them.
+        for key, value in list(inner.items()):
+            said = other.get(key) if isinstance(other, dict) else None
+            if not same_value(said, value):
+                inner[key] = f"{value} in one decode server, {said} in another"
+    return inner
 
 
 def _specdec(file: ResultBytes) -> tuple[Measurement, Reading]:

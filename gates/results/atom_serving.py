@@ -16,7 +16,7 @@ from gates.results.atom_accuracy import LENGTH
 from gates.results.documents import Loaded
 from gates.results.fields import Fields, Reading, open_object
 from gates.results.meaning import Meaning, Number, Scope, Table, Unit
-from gates.results.serving import check_per_second, read_latencies
+from gates.results.serving import check_answers, check_per_second, read_latencies
 from gates.results.speculation import remark_on_one
 
 PROMPTS: Final = Meaning("prompts to send", Unit.REQUESTS, Scope.SETTING)
@@ -120,6 +120,7 @@ def read(file: ResultBytes) -> AtomServing:
         length=length,
         latencies=read_latencies(fields, _LATENCIES, LATENCY),
     )
+    check_answers(fields, completed)
     check_per_second(fields.notes, throughput, outputs, duration)
     check_per_second(fields.notes, requests, completed, duration)
     made = _check_acceptance(fields, made)

@@ -23,3 +23,13 @@ def check_per_second(notes: Notes, stated: Number, count: Number, duration: Numb
     implied = count.value / duration.value
     if not agree(stated.value, implied):
         notes.fault(stated.field, f"is {stated.value:g}, and {count.field} over {duration.field} is {implied:g}")
+
+
+def check_answers(fields: Fields, completed: Number) -> None:
+    """Check that anything was answered, and that no request ended in an error that the file keeps."""
+    if completed.value == 0:
+        fields.notes.fault(completed.field, "0: nothing was answered, so nothing was measured")
+    errors = fields.values.get("errors")
+    failed = sum(error not in ("", None) for error in errors) if isinstance(errors, list) else 0
+    if failed:
+        fields.notes.fault(fields.at("errors"), f"{failed} requests ended in an error, and drop out of every mean")

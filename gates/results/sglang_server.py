@@ -157,6 +157,10 @@ def _remark(settings: Fields, facts: ServerFacts) -> None:
     stated = [state.length for state in facts.states if state.length is not None]
     if not facts.states and settings.has("internal_states"):
         notes.fault(settings.at("internal_states"), "is empty: no rank states anything")
+    ranks = None if facts.dp_size is None else facts.dp_size.value
+    if facts.states and ranks is not None and len(facts.states) < ranks:
+        words = f"{len(facts.states)} of {ranks:g} ranks state anything: a rank whose drafter is dead may be missing"
+        notes.fault(settings.at("internal_states"), words)
     if facts.algorithm is None:
         notes.remark(settings.at("speculative_algorithm"), "none: this server does not speculate")
         for length in stated:

@@ -12,11 +12,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from gates.header import agree
 from gates.reading import ResultBytes, Unusable
 from gates.results.documents import Layout, Loaded
 from gates.results.fields import Fields, Notes, Reading, open_file
 from gates.results.meaning import Bonus, Meaning, Number, Scope, Table, Unit
-from gates.results.serving import check_per_second, read_latencies
+from gates.results.serving import check_answers, check_per_second, read_latencies
 from gates.results.sglang_server import ServerFacts, read_facts
 from gates.results.speculation import remark_on_one
 
@@ -193,6 +194,13 @@ def _request_rate(fields: Fields) -> tuple[Number | None, bool, bool]:
     return fields.number("request_rate", REQUEST_RATE), False, False
 
 
+def _check_rank(fields: Fields, run: ServingRun, length: Number) -> None:
+    """Check the length against that of the first rank, from whose answer it was taken."""
+    first = run.server.states[0].length if run.server is not None and run.server.states else None
+    if first is not None and not agree(length.value, first.value):
+        fields.notes.fault(length.field, f"is {length.value:g}, and {first.field} is {first.value:g}")
+
+
 def _remark(fields: Fields, run: ServingRun) -> None:
     notes = fields.notes
     notes.remark(run.completed.field, "failed requests are not counted: compare it with how many were asked for")
@@ -204,9 +212,11 @@ def _remark(fields: Fields, run: ServingRun) -> None:
     else:
         remark_on_one(notes, run.length)
         notes.remark(run.length.field, "covers the server since its start or last flush, warm-up included")
+        _check_rank(fields, run, run.length)
     if run.server is not None and len(run.server.states) > 1:
         notes.remark(fields.at("accept_length"), f"is that of one of {len(run.server.states)} ranks")
     if run.dataset in ("random", "random-ids"):
         notes.remark(fields.at("dataset_name"), "random text: acceptance says nothing of the drafter's quality")
+    check_answers(fields, run.completed)
     check_per_second(notes, run.output_throughput, run.output_tokens, run.duration)
     check_per_second(notes, run.request_throughput, run.completed, run.duration)

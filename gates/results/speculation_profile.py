@@ -118,6 +118,8 @@ def read(file: ResultBytes) -> SpeculationProfile:
     categories = _categories(fields)
     dataset = conditions.text("dataset")
     samples, output = conditions.count("num_samples", SAMPLES), conditions.count("osl", OUTPUT_LENGTH)
+    if samples is not None and samples.value == 0:
+        notes.fault(samples.field, "0: nothing was measured")
     if k is not None and conditional is not None and marginal is not None and per_step is not None:
         _check(fields, k, conditional, marginal, per_step, histogram)
     remarks = notes.close((part,))

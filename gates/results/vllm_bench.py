@@ -20,7 +20,7 @@ from gates.reading import ResultBytes
 from gates.results.documents import Layout, Loaded
 from gates.results.fields import Fields, Notes, Problem, Reading, ResultError, open_file
 from gates.results.meaning import PER_CENT, Bonus, Meaning, Number, Scope, Series, Table, Unit
-from gates.results.serving import check_per_second, read_latencies
+from gates.results.serving import check_answers, check_per_second, read_latencies
 from gates.results.speculation import (
     ENOUGH_STEPS,
     check_counts,
@@ -301,6 +301,7 @@ def _remark(fields: Fields, run: BenchRun) -> None:
         notes.remark(run.completed.field, f"{run.completed.value:g} of {run.prompts.value:g} prompts were answered")
     if run.failed is None:
         notes.remark(fields.at("failed"), "not stated: an older version, which does not count failures")
+    check_answers(fields, run.completed)
     check_per_second(notes, run.output_throughput, run.output_tokens, run.duration)
     check_per_second(notes, run.request_throughput, run.completed, run.duration)
     _remark_concurrency(fields, run)
@@ -309,8 +310,23 @@ def _remark(fields: Fields, run: BenchRun) -> None:
         words = "no speculation keys: off, nothing drafted, or counters that could not be read; the file cannot tell"
         notes.remark(fields.path, words)
     else:
+        _check_traffic(notes, run, run.speculation)
         words = "acceptance covers all of the server's traffic meanwhile; temperature and data set are not in the file"
         notes.remark(fields.path, words)
+
+
+def _check_traffic(notes: Notes, run: BenchRun, spoken: Speculation) -> None:
+    """Check that the counted steps can be those of this run.
+
+    A step with draft tokens emits what it accepts and one more; only the last step of a request may be cut short.
+    """
+    if spoken.drafts.value <= 0:
+        return
+    emitted = spoken.accepted.value + spoken.drafts.value
+    cut = -(-spoken.draft_tokens.value // spoken.drafts.value) * run.completed.value
+    if emitted > run.output_tokens.value + cut:
+        words = f"{emitted:g} tokens from steps that drafted, and {run.output_tokens.value:g} in the answers"
+        notes.fault(spoken.drafts.field, f"{words}: other traffic was counted too")
 
 
 def _remark_concurrency(fields: Fields, run: BenchRun) -> None:
