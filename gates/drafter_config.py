@@ -47,6 +47,8 @@ def judge_config(config: Record, wanted: Wanted, target: Record | None) -> str |
         _judge_layers(config, dflash, target)
     thetas = rope_thetas(config.values)
     config.check("rope_theta", len(thetas) == 1, sorted(thetas), "exactly one number", "rope_theta")
+    tied = config.values.get("tie_word_embeddings", False)
+    config.check("not_tied", tied is False, tied, "false: both are the target's", "tie_word_embeddings")
     if target is not None:
         _judge_target(config, target, thetas)
     return algorithm

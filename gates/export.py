@@ -180,6 +180,14 @@ def _judge_tensors(record: Record, tensors: Sequence[Record], algorithm: str | N
         selectors = [name for name in names if _SELECTOR in name]
         limit = "none: an engine would leave the selector of DFlash2 out"
         record.check("no_selector", not selectors, selectors[:3] or "none", limit, "tensors")
+    elif algorithm == "dflash2":
+        has = any("selector" in name for name in names)
+        limit = "the tensors of a selector: without them this is the older head under the newer name"
+        record.check("has_selector", has, "there" if has else "none", limit, "tensors")
+    if algorithm is not None:
+        borrowed = [name for name in names if name.split(".")[-2:-1] in (["lm_head"], ["embed_tokens"])]
+        limit = "none: embedding and output head are those of the target, and a copy may stand in for them"
+        record.check("target_tensors", not borrowed, borrowed[:3] or "none", limit, "tensors")
     record.sheet.fact("tensors", len(names))
 
 

@@ -35,6 +35,9 @@ PRECEDENCE: Final = (
 PERFECT: Final = 0.999
 """An accuracy this high is not learnt: nothing was masked in, so nothing was asked."""
 
+TRIVIAL: Final = 0.01
+"""A drafter that starts or ends below this loss has had an empty loss mask; healthy ones stay above 2."""
+
 LAST_STEPS: Final = 5
 """So many of the last log entries must have a finite gradient norm, and not all the same loss."""
 
@@ -206,7 +209,11 @@ def _judge_bars(record: Record, expected: TrainExpected) -> None:
 
 def _loss(record: Record, key: str) -> float | None:
     """A loss: finite and above zero. Zero is how trainers write a loss that was NaN all along."""
-    return _measured(record, key).number(key, above=0)
+    value = _measured(record, key).number(key, above=0)
+    if value is not None and value < TRIVIAL:
+        limit = f">= {TRIVIAL}: lower means that hardly a token counted towards it"
+        record.check("loss_possible", False, value, limit, key, cls=_REGRESSION)
+    return value
 
 
 def _norm(record: Record, key: str) -> float | None:

@@ -26,6 +26,9 @@ from gates.verdict import Check, FailureClass, Verdict
 MOST_RUNS: Final = 5
 """More measurements of one thing are never looked at."""
 
+LEAST_STEPS: Final = 32
+"""An acceptance over fewer verification steps says nothing; the smoke gate asks for as many."""
+
 PRECEDENCE: Final = (
     FailureClass.USER_CONFIG_ERROR,
     FailureClass.RESULT_MISSING,
@@ -185,6 +188,11 @@ def comparable(run: RunSheet, measured: Measurement, entry: Entry, expected: Cat
         sheet.check(
             "acceptance_within_k", within, _number(length), limit, unit=LENGTH_UNIT, file=where, field=length.field
         )
+    steps = measured.steps
+    if steps is not None:
+        limit, unit = f">= {LEAST_STEPS}: fewer are luck", "verification steps"
+        enough = steps.value >= LEAST_STEPS
+        sheet.check("steps", enough, _number(steps), limit, unit=unit, file=measured.file, field=steps.field)
     if measured.positions is not None and k is not None:
         beyond = [value for value in measured.positions[k:] if value.value > 0]
         place = beyond[0].field if beyond else measured.fields.get("positions", "")

@@ -58,6 +58,7 @@ class Measurement:
         length: Acceptance length, bonus token counted.
         positions: Acceptance by draft position.
         draft_tokens: Draft tokens a step, where the file states them.
+        steps: Verification steps that had draft tokens, where the file counts them.
         chained: Whether AL = 1 + k x rate is how this producer's own numbers hang together, so that it must hold.
         accuracy: By rule: "strict", "flexible"; "" where the producer knows one rule only.
         samples: Number of questions.
@@ -76,6 +77,7 @@ class Measurement:
     length: Value | None = None
     positions: tuple[Value, ...] | None = None
     draft_tokens: Value | None = None
+    steps: Value | None = None
     chained: bool = False
     accuracy: Mapping[str, Value] = field(default_factory=dict)
     samples: Value | None = None

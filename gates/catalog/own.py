@@ -107,6 +107,7 @@ def _counted(
         length=Value(counters.acceptance_length, path),
         positions=tuple(Value(Fraction(count, counters.drafts), path) for count in taken),
         draft_tokens=Value(Fraction(k), k_field),
+        steps=Value(Fraction(counters.drafts), path),
         server=server,
         fields={"rate": path, "length": path, "positions": path},
         token=True,

@@ -66,6 +66,7 @@ def _vllm(file: ResultBytes) -> tuple[Measurement, Reading]:
         length=value_of(spoken and spoken.length),
         positions=values_of(spoken and spoken.positions),
         draft_tokens=_drafted(spoken),
+        steps=value_of(spoken and spoken.drafts),
         chained=True,
         fields={
             "rate": vllm_bench.SPECULATION[0],
@@ -164,6 +165,7 @@ def _specdec(file: ResultBytes) -> tuple[Measurement, Reading]:
         file=file.name,
         producer=reading.WRITTEN_BY,
         length=value_of(run.average),
+        steps=Value(Fraction(run.histogram.steps), place),
         positions=tuple(Value(share, place) for share in reached if share is not None),
         fields={"length": run.average.field, "positions": place},
     )

@@ -215,3 +215,14 @@ def test_every_decode_server_must_be_as_asked_not_only_the_first(setting: str, v
     check = failing(verdict({**server_info(), setting: value}))["server_setting"]
     assert check.field == setting
     assert str(value) in str(check.measured)
+
+
+@pytest.mark.parametrize(
+    ("measured", "draft_tokens"),
+    [(vllm(62.5, 3, 16), 3), (sampled({1: 10, 2: 5, 4: 5}), 3), (sampled({1: 4, 2: 9, 4: 3}), 3)],
+    ids=["vllm", "specdec_bench", "specdec_bench, fewer"],
+)
+def test_a_handful_of_steps_is_luck(measured: Any, draft_tokens: int) -> None:
+    verdict = accepted(measured, draft_tokens)
+    assert set(failing(verdict)) == {"steps"}
+    assert verdict.failure_class is INVALID
