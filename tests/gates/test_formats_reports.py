@@ -226,3 +226,233 @@ def test_a_handful_of_steps_is_luck(measured: Any, draft_tokens: int) -> None:
     verdict = accepted(measured, draft_tokens)
     assert set(failing(verdict)) == {"steps"}
     assert verdict.failure_class is INVALID
+
+
+REGRESSED = FailureClass.ACCEPTANCE_REGRESSION
+TRAINED_BADLY = FailureClass.TRAINING_REGRESSION
+BAD_EXPORT = FailureClass.EXPORT_INVALID
+CONFIG = FailureClass.USER_CONFIG_ERROR
+TRANSIENT = FailureClass.INFRA_TRANSIENT
+
+
+def nothing_taken(accepted_tokens: int) -> dict[str, Any]:
+    """A smoke result of 100 steps in which so many tokens were taken, all at the first position."""
+    counted = passing.counters(100, (accepted_tokens, 0, 0, 0))
+    return {
+        "counters": counted,
+        "acceptance_length": 1 + accepted_tokens / 100,
+        "acceptance_rate": accepted_tokens / 400,
+        "per_position_rates": [accepted_tokens / 100, 0.0, 0.0, 0.0],
+    }
+
+
+def both_arms(**settings: Any) -> dict[str, Any]:
+    return {f"arms.{arm}.server_config.{key}": value for arm in "AB" for key, value in settings.items()}
+
+
+LOG = [f"log[{i}]" for i in range(8)]
+OWN: dict[str, tuple[str, str, dict[str, Any], FailureClass, str]] = {
+    "a missing head drafts at random: length exactly one": (
+        "smoke",
+        "smoke",
+        nothing_taken(0),
+        REGRESSED,
+        "acceptance_length",
+    ),
+    "a compact export with a wrong format: length 1.01": (
+        "smoke",
+        "smoke",
+        nothing_taken(1),
+        REGRESSED,
+        "acceptance_length",
+    ),
+    "an engine path that accepts nothing": ("smoke", "smoke", nothing_taken(0), REGRESSED, "counters.per_position"),
+    "more drafted than the steps can hold": (
+        "smoke",
+        "smoke",
+        {"counters.draft_tokens": 500},
+        INVALID,
+        "counters.draft_tokens",
+    ),
+    "a length of another definition": ("smoke", "smoke", {"acceptance_length": 1.06}, INVALID, "acceptance_length"),
+    "a length over k + 1": ("smoke", "smoke", {"acceptance_length": 6.5}, INVALID, "acceptance_length"),
+    "another server was on the port": ("smoke", "smoke", {"server.model": "other/model"}, INVALID, "server.model"),
+    "the port was taken": ("smoke", "smoke", {"stage": "port_in_use"}, TRANSIENT, "stage"),
+    "the checkpoint did not load": (
+        "smoke",
+        "smoke",
+        {"stage": "server_died"},
+        FailureClass.CHECKPOINT_NOT_SERVABLE,
+        "stage",
+    ),
+    "the temperature is not stated": (
+        "bench",
+        "bench",
+        {"sampling.temperature": passing.GONE},
+        INVALID,
+        "sampling.temperature",
+    ),
+    "the temperature is another": ("bench", "bench", {"sampling.temperature": 0.7}, INVALID, "sampling.temperature"),
+    "graphs were lowered in one arm": (
+        "bench",
+        "bench",
+        {**both_arms(cudagraph_mode="FULL"), "arms.B.server_config.cudagraph_mode": "PIECEWISE"},
+        INVALID,
+        "arms.B.server_config",
+    ),
+    "the arms ran with different templates": (
+        "bench",
+        "bench",
+        {**both_arms(chat_template="a"), "arms.B.server_config.chat_template": "b"},
+        INVALID,
+        "arms.B.server_config",
+    ),
+    "the baseline drafts": ("bench", "bench", {"arms.A.drafter": "/drafts/x"}, INVALID, "arms.A.drafter"),
+    "one concurrency is missing": ("bench", "bench", {"arms.B.points[2].concurrency": 16}, INVALID, "arms.B.points"),
+    "requests failed": ("bench", "bench", {"arms.B.points[1].failed": 1}, INVALID, "arms.B.points[1].failed"),
+    "no control arm": (
+        "correctness",
+        "exact_match",
+        {"outputs[0].control": passing.GONE},
+        INVALID,
+        "outputs[0].control",
+    ),
+    "an answer is missing": ("correctness", "exact_match", {"outputs[3].b": []}, INVALID, "outputs[3].b"),
+    "an accuracy bar whose accuracy is not in the file": (
+        "train",
+        "regression_check",
+        {"final_accuracy": passing.GONE},
+        INVALID,
+        "final_accuracy",
+    ),
+    "a loss of zero hides NaN": ("train", "regression_check", {"final_loss": 0.0}, TRAINED_BADLY, "final_loss"),
+    "the last gradients are NaN": (
+        "train",
+        "regression_check",
+        {"final_grad_norm": None},
+        TRAINED_BADLY,
+        "final_grad_norm",
+    ),
+    "the same mean again and again": (
+        "train",
+        "regression_check",
+        {"final_loss": 6.6, **{f"{row}.loss": 6.6 for row in LOG[3:]}},
+        TRAINED_BADLY,
+        "log",
+    ),
+    "a loss near zero from the first step on": (
+        "train",
+        "regression_check",
+        {"first_loss": 0.001, "final_loss": 0.0005} | {f"{row}.loss": 0.001 - i * 5e-5 for i, row in enumerate(LOG)},
+        TRAINED_BADLY,
+        "first_loss",
+    ),
+    "an accuracy of one: the mask is empty": (
+        "train",
+        "regression_check",
+        {"final_accuracy": 0.9999},
+        TRAINED_BADLY,
+        "final_accuracy",
+    ),
+    "the training stopped early": ("train", "regression_check", {"global_step": 70}, INVALID, "global_step"),
+    "the export is that of an earlier step": (
+        "train",
+        "regression_check",
+        {"export_written_after_last_step": False},
+        BAD_EXPORT,
+        "export_written_after_last_step",
+    ),
+    "another vocabulary": ("export", "export_check", {"config.vocab_size": 260}, BAD_EXPORT, "config.vocab_size"),
+    "a padded vocabulary": ("export", "export_check", {"config.vocab_size": 320}, BAD_EXPORT, "config.vocab_size"),
+    "a layer that the target does not have": (
+        "export",
+        "export_check",
+        {"config.dflash_config.target_layer_ids": [1, 4]},
+        BAD_EXPORT,
+        "config.dflash_config.target_layer_ids",
+    ),
+    "a rope base a hundred times off": (
+        "export",
+        "export_check",
+        {"config.rope_theta": 1000000.0},
+        BAD_EXPORT,
+        "config.rope_theta",
+    ),
+    "a mask token outside the vocabulary": (
+        "export",
+        "export_check",
+        {"config.dflash_config.mask_token_id": 256},
+        BAD_EXPORT,
+        "config.dflash_config.mask_token_id",
+    ),
+    "a pointer in place of weights": ("export", "export_check", {"lfs_pointer": True}, BAD_EXPORT, "lfs_pointer"),
+    "weights cut off": ("export", "export_check", {"file.size": 24000}, BAD_EXPORT, "file.size"),
+    "a head of its own that the target's overwrites": (
+        "export",
+        "export_check",
+        {"tensors[0].name": "lm_head.weight"},
+        BAD_EXPORT,
+        "tensors",
+    ),
+    "the newer name without the newer tensors": (
+        "export",
+        "export_check",
+        {"tensors[2].name": "layers.0.mlp.up_proj.weight"},
+        BAD_EXPORT,
+        "tensors",
+    ),
+    "embeddings tied to a head that is not there": (
+        "export",
+        "export_check",
+        {"config.tie_word_embeddings": True},
+        BAD_EXPORT,
+        "config.tie_word_embeddings",
+    ),
+    "names of the training's wrapper": (
+        "export",
+        "export_check",
+        {"tensors[0].name": "dflash_module.fc.weight"},
+        BAD_EXPORT,
+        "tensors",
+    ),
+    "an algorithm that is not served": (
+        "export",
+        "export_check",
+        {"config.architectures": ["LlamaForCausalLMEagle3"]},
+        FailureClass.MODEL_UNSUPPORTED,
+        "config.architectures",
+    ),
+    "no access to the model": (
+        "target",
+        "stage_target",
+        {"status": "failed", "http_status": 403},
+        CONFIG,
+        "http_status",
+    ),
+    "no valid token": ("target", "stage_target", {"status": "failed", "http_status": 401}, CONFIG, "http_status"),
+    "the hub is busy": ("target", "stage_target", {"status": "failed", "http_status": 429}, TRANSIENT, "http_status"),
+    "a branch is no pin": ("target", "stage_target", {"revision": "main"}, INVALID, "revision"),
+    "a frozen path that leaves the folder": (
+        "freeze",
+        "freeze",
+        {"files[0].path": "../config.json"},
+        FailureClass.FREEZE_FAILED,
+        "files[0].path",
+    ),
+    "a freeze that never ended": (
+        "freeze",
+        "freeze",
+        {"destination": passing.DRAFTER + ".partial"},
+        FailureClass.FREEZE_FAILED,
+        "destination",
+    ),
+}
+
+
+@pytest.mark.parametrize(("gate", "kind", "changes", "failure_class", "field"), OWN.values(), ids=OWN)
+def test_a_result_that_looks_like_that_report_fails_with_its_class_and_field(
+    gate: str, kind: str, changes: dict[str, Any], failure_class: FailureClass, field: str
+) -> None:
+    verdict = passing.judge(gate, {kind: passing.change(passing.FILES[gate][kind](), changes)})
+    assert verdict.failure_class is failure_class, verdict.detail
+    assert field in {check.field for check in passing.failing(verdict)}, verdict.detail
