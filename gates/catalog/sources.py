@@ -25,6 +25,7 @@ from gates.results import (
 from gates.results.documents import Loaded, load
 from gates.results.fields import Problem, Reading, Remark, ResultError
 from gates.results.meaning import Number
+from gates.results.producers import stands_in
 
 Source = tuple[Callable[[Loaded], bool], Callable[[ResultBytes], tuple[Measurement, Reading]]]
 
@@ -48,7 +49,9 @@ def measure(file: ResultBytes, sources: Sequence[Source]) -> tuple[Measurement, 
         if looks(loaded):
             measured, reading = read(file)
             return measured, tuple(remark for remark in reading.remarks if remark.unusable)
-    raise ResultError(file.name, [Problem("", "a result file of a known producer", "another shape of file")])
+    other = stands_in(file.data)
+    found = other or "another shape of file"
+    raise ResultError(file.name, [Problem("", "a result file of a known producer", found)], unread=bool(other))
 
 
 def _vllm(file: ResultBytes) -> tuple[Measurement, Reading]:

@@ -132,13 +132,14 @@ def detect(file: ResultBytes) -> Detected:
     """
     loaded = load(file)
     if isinstance(loaded, Unread):
-        return Detected((), None, unread=loaded, hint=_hint(file.data))
+        return Detected((), None, unread=loaded, hint=stands_in(file.data))
     found = tuple(producer for producer in PRODUCERS if producer.looks(loaded))
-    hint = "" if found else _hint(file.data) or _own(loaded)
+    hint = "" if found else stands_in(file.data) or _own(loaded)
     return Detected(found, loaded.layout, len(loaded.parts), hint=hint)
 
 
-def _hint(data: bytes | None) -> str:
+def stands_in(data: bytes | None) -> str:
+    """What lies in the place of a result without being one, in words; "" where nothing can be said."""
     begin = (data or b"")[:1024].lstrip().decode("utf-8", "replace")
     if begin.startswith(LFS_POINTER):
         return "a Git LFS pointer: the file itself was never fetched"

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -102,6 +103,19 @@ def test_a_file_cut_off_anywhere_never_passes(case: str) -> None:
     _, verdict, _ = CASES[case]
     for end in range(0, len(data), max(1, len(data) // 60)):
         assert not verdict(data[:end]).passed
+
+
+@pytest.mark.parametrize("case", CASES)
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_a_key_that_comes_twice_never_passes(case: str, data: st.DataObject) -> None:
+    text = json.dumps(passing(case))
+    place = data.draw(st.sampled_from([found.start() for found in re.finditer(r'"[^"]*": ', text)]))
+    key = text[place : text.index('": ', place) + 3]
+    value = data.draw(st.sampled_from(["null", "1", "0.99", "true", '"text"', "[]", "{}"]))
+    made = CASES[case][1](f"{text[:place]}{key}{value}, {text[place:]}".encode())
+    assert not made.passed
+    assert not made.readable
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from console.cli import main
 from gates.reading import ResultBytes
 from gates.results.producers import BY_NAME
 from gates.verdict import FailureClass, Verdict
-from tests.catalog.catalogs import MODEL, bar, catalog, entry, failing, judge, server_info, vllm
+from tests.catalog.catalogs import MODEL, atom, bar, catalog, entry, failing, judge, server_info, vllm
 from tests.gates import passing
 from tests.results import foreign_files as foreign
+from tests.results.every_producer import SAMPLES
 
 INVALID = FailureClass.MEASUREMENT_INVALID
 Change = Callable[[Any], Any]
@@ -456,3 +459,67 @@ def test_a_result_that_looks_like_that_report_fails_with_its_class_and_field(
     verdict = passing.judge(gate, {kind: passing.change(passing.FILES[gate][kind](), changes)})
     assert verdict.failure_class is failure_class, verdict.detail
     assert field in {check.field for check in passing.failing(verdict)}, verdict.detail
+
+
+STAND_INS = {
+    "a pointer of Git LFS": b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 5\n",
+    "an error page": b"<html><body>503 Service Unavailable</body></html>",
+    "nothing": b"",
+    "half a file": json.dumps(vllm()).encode()[:200],
+}
+
+
+@pytest.mark.parametrize("data", STAND_INS.values(), ids=STAND_INS)
+def test_what_lies_in_the_place_of_a_result_cannot_be_read(
+    data: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "result.json"
+    file.write_bytes(data)
+    for gate in ("acceptance", "accuracy"):
+        assert main(["gate", gate, str(file), "--model", "DeepSeek-R1-0528 MTP"]) == 2
+        assert "RESULT_MISSING" in capsys.readouterr().out
+    assert main(["inspect", str(file)]) == 2
+    assert "result.json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("percent", "status"), [(60.0, 0), (59.99, 1)])
+def test_the_command_lets_60_per_cent_pass_six_tenths_and_59_99_not(
+    percent: float, status: int, tmp_path: Path
+) -> None:
+    result, bars = tmp_path / "20260720010203.json", tmp_path / "bars.json"
+    result.write_text(json.dumps(atom(percent, None)), encoding="utf-8")
+    bars.write_bytes(catalog().data or b"")
+    assert main(["gate", "acceptance", str(result), "--catalog", str(bars), "--model", MODEL]) == status
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "field"),
+    [
+        ("trainer-state", at("log_history[0].loss", 0.0), ""),
+        ("vllm-bench", put(rejection_sample_method="synthetic"), "rejection_sample_method"),
+        ("vllm-bench", put(total_output_tokens=10, output_throughput=0.4), "spec_decode_num_drafts"),
+        ("vllm-bench", put(errors=["refused"]), "errors"),
+        ("sglang-serving", put(completed=0, request_throughput=0.0), "completed"),
+        ("sglang-server", put(dp_size=3), "internal_states"),
+        ("specdec-acceptance", lambda made: made * 2, "2 runs"),
+        ("speculation-profile", at("measurement_conditions.num_samples", 0), "num_samples"),
+        ("specdec-configuration", at("runtime_params", {"synthetic_acceptance_length": 3}), "runtime_params"),
+    ],
+)
+def test_inspect_says_what_makes_a_file_useless(
+    name: str, change: Change, field: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sample = SAMPLES[name]
+    file = tmp_path / "result"
+    file.write_bytes(sample.data())
+    assert main(["inspect", str(file)]) == 0
+    spoilt = change(sample.make())
+    if not field:
+        spoilt["log_history"][0]["grad_norm"] = None
+        field = "log_history[0].loss"
+    file.write_bytes(sample.data(spoilt))
+    capsys.readouterr()
+    assert main(["inspect", str(file)]) == 1
+    printed = capsys.readouterr().out
+    assert field in printed
+    assert "UNUSABLE" in printed

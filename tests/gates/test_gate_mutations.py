@@ -164,6 +164,22 @@ def test_a_file_cut_off_anywhere_is_not_readable(gate: str, kind: str) -> None:
 
 
 @pytest.mark.parametrize(("gate", "kind"), CASES)
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_key_that_comes_twice_is_not_readable_whichever_value_would_count(
+    gate: str, kind: str, data: st.DataObject
+) -> None:
+    text = json.dumps(passing.FILES[gate][kind]())
+    places = [found.start() for found in re.finditer(r'"[^"]*": ', text)]
+    place = data.draw(st.sampled_from(places))
+    key = text[place : text.index('": ', place) + 3]
+    value = data.draw(st.sampled_from(["null", "1", "true", '"text"', "[]", "{}", "1e308", "-1"]))
+    verdict = passing.judge(gate, {kind: f"{text[:place]}{key}{value}, {text[place:]}".encode()})
+    assert not verdict.passed
+    assert not verdict.readable
+
+
+@pytest.mark.parametrize(("gate", "kind"), CASES)
 def test_a_missing_file_and_a_foreign_token(gate: str, kind: str) -> None:
     missing = passing.judge(gate, {kind: None})
     assert not missing.passed
