@@ -22,10 +22,9 @@ from gates.results import (
     speculation_profile,
     vllm_bench,
 )
-from gates.results.documents import Loaded, load
+from gates.results.documents import Loaded, load, stands_in
 from gates.results.fields import Problem, Reading, Remark, ResultError
 from gates.results.meaning import Number
-from gates.results.producers import stands_in
 
 Source = tuple[Callable[[Loaded], bool], Callable[[ResultBytes], tuple[Measurement, Reading]]]
 

@@ -29,6 +29,9 @@ class Layout(StrEnum):
     TEXT = "text, not JSON"
 
 
+_LFS_POINTER: Final = "version https://git-lfs"
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """One object of a file.
@@ -217,3 +220,13 @@ def _layout_of(text: str, found: list[tuple[int, int]]) -> Layout:
     between = [text[one[1] : other[0]] for one, other in pairwise(found)]
     lines = all("\n" in gap for gap in between) and not any("\n" in text[begin:end] for begin, end in found)
     return Layout.LINES if lines else Layout.SEQUENCE
+
+
+def stands_in(data: bytes | None) -> str:
+    """What lies in the place of a result without being one, in words; "" where nothing can be said."""
+    begin = (data or b"")[:1024].lstrip().decode("utf-8", "replace")
+    if begin.startswith(_LFS_POINTER):
+        return "a Git LFS pointer: the file itself was never fetched"
+    if begin.startswith("<"):
+        return "HTML or XML, perhaps an error page that was saved in place of the file"
+    return ""

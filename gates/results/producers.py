@@ -31,10 +31,8 @@ from gates.results import (
     vllm_metrics,
     vllm_request,
 )
-from gates.results.documents import Layout, Loaded, load
+from gates.results.documents import Layout, Loaded, load, stands_in
 from gates.results.fields import Reading
-
-LFS_POINTER: Final = "version https://git-lfs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,16 +134,6 @@ def detect(file: ResultBytes) -> Detected:
     found = tuple(producer for producer in PRODUCERS if producer.looks(loaded))
     hint = "" if found else stands_in(file.data) or _own(loaded)
     return Detected(found, loaded.layout, len(loaded.parts), hint=hint)
-
-
-def stands_in(data: bytes | None) -> str:
-    """What lies in the place of a result without being one, in words; "" where nothing can be said."""
-    begin = (data or b"")[:1024].lstrip().decode("utf-8", "replace")
-    if begin.startswith(LFS_POINTER):
-        return "a Git LFS pointer: the file itself was never fetched"
-    if begin.startswith("<"):
-        return "HTML or XML, perhaps an error page that was saved in place of the file"
-    return ""
 
 
 def _own(loaded: Loaded) -> str:
