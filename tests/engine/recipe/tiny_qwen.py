@@ -7,9 +7,10 @@ circle, and one step along a phrase is one rotation of each, the same for all ph
 of the token before. Two layers of random weights push it off its phrase now and then, depending on all of its context.
 
 So a good DFlash head can be written down. In a block the known token stands first and masks follow. Head h of its
-attention looks exactly h places back (keys are all one vector, queries are that vector turned by -h places, so rotary
-embedding alone decides), carries the points of what it sees there, and turns them h - 1 steps on; masks and the target's
-own hidden states carry none. So the mask at place i says what comes i tokens after the known one, if the phrase goes on.
+attention looks exactly h places back: keys are all one vector and queries are that vector turned by -h places, so that
+rotary embedding alone decides. It carries the points of what it sees there and turns them h - 1 steps on; masks and the
+target's own hidden states carry none. So the mask at place i says what comes i tokens after the known one, as long as
+the phrase goes on.
 
 The same arguments give the same bytes. Needs numpy and nothing else.
 """
