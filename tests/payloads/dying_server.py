@@ -1,6 +1,7 @@
 """A real HTTP server that fails as vLLM 0.32 was seen to fail, status by status and byte by byte.
 
-    dying_server.py --port N --drafter DIR [--serves NAME] [--alone] [--eager] [--dies first-request|mid-answer|mid-stream] [--after N]
+    dying_server.py --port N --drafter DIR [--serves NAME] [--alone] [--eager]
+        [--dies first-request|mid-answer|mid-stream] [--after N]
 
 --alone: it does not draft, and then has no counter of it at all. --eager: without graphs.
 
