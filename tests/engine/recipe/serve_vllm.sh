@@ -1,5 +1,5 @@
-# sh serve_vllm.sh PORT [DRAFTER]: the target alone, or with a DFlash drafter. Wants ENGINE, TARGET, TARGET_PATH,
-# DRAFT_TOKENS, MAX_NUM_SEQS and MAX_MODEL_LEN.
+# sh serve_vllm.sh PORT [DRAFTER]: the target alone, or with a drafter. Wants ENGINE, TARGET, TARGET_PATH,
+# DRAFT_TOKENS, MAX_NUM_SEQS and MAX_MODEL_LEN; METHOD is how it drafts, dflash where it is not set.
 set -eu
 # Nothing is asked of the network. One thread: two servers' threads that spin on two cores starve each other.
 export HF_HUB_OFFLINE=1 VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1
@@ -14,6 +14,6 @@ set -- -m vllm.entrypoints.openai.api_server --host 127.0.0.1 --port "$port" \
   --max-model-len "$MAX_MODEL_LEN" --max-num-seqs "$MAX_NUM_SEQS"
 if [ -n "$drafter" ]; then
   set -- "$@" --speculative-config \
-    "{\"method\":\"dflash\",\"model\":\"$drafter\",\"num_speculative_tokens\":$DRAFT_TOKENS}"
+    "{\"method\":\"${METHOD:-dflash}\",\"model\":\"$drafter\",\"num_speculative_tokens\":$DRAFT_TOKENS}"
 fi
 exec "$ENGINE" "$@"
