@@ -160,7 +160,7 @@ def told_error(data: bytes) -> str:
     A stream begins with HTTP 200. When the engine behind it dies, one of its last events is an error, and after that it
     ends as a whole one does, with `[DONE]`.
     """
-    for line in data.decode("utf-8", "replace").splitlines():
+    for line in data.decode("utf-8", "replace").split("\n"):
         text = line[len("data:") :] if line.startswith("data:") else line
         try:
             document = json.loads(text)

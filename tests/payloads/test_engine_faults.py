@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from backends.payloads.endpoint import told_error
 from gates.registry import run as run_gate
 from tests.payloads.running import TOKEN, K, processes_in, result, run
 
@@ -162,3 +163,21 @@ def test_a_busy_port_is_a_matter_of_the_machine(tmp_path: Path) -> None:
     verdict = judge("smoke", tmp_path)
     assert verdict.failure_class == "INFRA_TRANSIENT"
     assert "port_in_use" in verdict.detail
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        ('{"error": {"message": "Loading model", "code": 503}}', "Loading model"),
+        ('data: {"choices": []}\r\n\r\ndata: {"error": "gone"}\r\n\r\ndata: [DONE]\r\n', "gone"),
+        ('{"choices": [], "error": null}', ""),
+        ('{"choices": [{"text": "\u2028{\\"error\\": 1}\u2028"}]}', ""),
+        ('{"choices": [{"text": "\u2028{"error": 1}\u2028"}]}', ""),
+        ("[" * 100_000, ""),
+        ("", ""),
+    ],
+)
+def test_an_error_is_read_where_the_server_says_it_and_not_out_of_a_text(answer: str, error: str) -> None:
+    told = told_error(answer.encode())
+    assert told.endswith(error)
+    assert bool(told) == bool(error)
