@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # One more than there are cores: many tests wait for jobs and servers.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: demo test test-cluster test-logins kills faults bench bench-watch screenshots check format clean
+.PHONY: demo test test-cluster test-logins test-engine kills faults bench bench-watch screenshots check format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -24,6 +24,10 @@ test-cluster: $(STAMP)  ## The tests over a real Slurm and OpenSSH, as root; fai
 
 test-logins: $(STAMP)   ## Whole releases with the demo's work over each kind of login, as root; minutes
 	CI=true GONOGO_TEST_WORK=whole $(BIN)/python -m pytest -p no:cacheprovider tests/cluster/test_release.py
+
+test-engine: $(STAMP)   ## Whole releases that serve with a real vLLM, without GPUs; installs it first: 2.5 GB, minutes
+	$(BIN)/python -m tests.engine.install
+	GONOGO_TEST_ENGINE=1 $(BIN)/python -m pytest -p no:cacheprovider tests/engine
 
 kills: $(STAMP)         ## Kill releases at 50 enumerated points, twice in a row, and at random moments
 	$(BIN)/python -m tests.kills $(KILLS)

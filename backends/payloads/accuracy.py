@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, NoReturn
 if TYPE_CHECKING:
     from backends.payloads import gsm8k
     from backends.payloads.counters import Counters, Unreadable
-    from backends.payloads.endpoint import NoAnswer
+    from backends.payloads.endpoint import NoAnswer, told_error
     from backends.payloads.processes import at_signals
     from backends.payloads.results import write_result
     from backends.payloads.serving import Identity, Server, Stop, Wanted, identify, timeout_from
 else:
     import gsm8k
     from counters import Counters, Unreadable
-    from endpoint import NoAnswer
+    from endpoint import NoAnswer, told_error
     from processes import at_signals
     from results import write_result
     from serving import Identity, Server, Stop, Wanted, identify, timeout_from
@@ -75,6 +75,9 @@ def ask(server: Server, args: argparse.Namespace, text: str) -> Said:
 
 
 def _said(data: bytes) -> Said:
+    error = told_error(data)
+    if error:
+        return Said("", 0, "", error)
     try:
         document = json.loads(data.decode("utf-8"))
         choice = document["choices"][0]

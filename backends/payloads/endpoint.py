@@ -154,7 +154,29 @@ class Endpoint:
         return _completion(data)
 
 
+def told_error(data: bytes) -> str:
+    """The error that an answer with HTTP 200 holds all the same; empty when it holds none.
+
+    A stream begins with HTTP 200. When the engine behind it dies, one of its last events is an error, and after that it
+    ends as a whole one does, with `[DONE]`.
+    """
+    for line in data.decode("utf-8", "replace").split("\n"):
+        text = line[len("data:") :] if line.startswith("data:") else line
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+        error = document.get("error") if isinstance(document, dict) else None
+        if error:
+            message = error.get("message") if isinstance(error, dict) else None
+            return f"HTTP 200, and an error in the answer: {str(message or error)[:_SHOWN]}"
+    return ""
+
+
 def _completion(data: bytes) -> Completion:
+    error = told_error(data)
+    if error:
+        return Completion([], "", error)
     try:
         choice = json.loads(data.decode("utf-8"))["choices"][0]
         ids, reason = choice.get("token_ids"), choice.get("finish_reason")

@@ -86,9 +86,9 @@ def odd_command(*arguments: str) -> str:
     return f"exec '{sys.executable}' '{ODD_SERVER}' --port {{port}} {' '.join(arguments)}"
 
 
-def until(fact: Callable[[], Any], what: str) -> Any:
-    """Look until something is so; returns what was seen."""
-    deadline = time.monotonic() + PATIENCE_S
+def until(fact: Callable[[], Any], what: str, patience: float = PATIENCE_S) -> Any:
+    """Look until something is so, at most for the patience (seconds); returns what was seen."""
+    deadline = time.monotonic() + patience
     while not (seen := fact()):
         assert time.monotonic() < deadline, f"waited in vain: {what}"
         time.sleep(0.01)
