@@ -16,6 +16,7 @@ from console.release import (
     judging,
     proposing,
     queue,
+    rules,
     submission,
     target,
 )
@@ -100,9 +101,12 @@ def propose(conductor: Conductor, task: PlannedTask, number: int, change: str) -
 
 def log_proposal(writer: RunWriter, proposal: queue.Proposal, job: ExactJob, text: str, actor: str = CONDUCTOR) -> None:
     """Log a proposal, whoever made it, so that everything that follows can be held against it."""
+    expires_at = _expires_at(writer, proposal)
+    limits: dict[str, Any] = {"expires_at": expires_at} if expires_at else {}
+    until = f"; it expires at {expires_at}" if expires_at else ""
     writer.record(
         "job_proposed",
-        text,
+        f"{text}{until}",
         stage=job.stage,
         actor=actor,
         id=proposal.id,
@@ -120,7 +124,14 @@ def log_proposal(writer: RunWriter, proposal: queue.Proposal, job: ExactJob, tex
         proposal_sha256=queue.about_digest(proposal),
         cluster=job.cluster,
         host=job.host,
+        **limits,
     )
+
+
+def _expires_at(writer: RunWriter, proposal: queue.Proposal) -> str:
+    """When a proposal expires: when it says so itself, and at the latest when the release says so."""
+    limit = rules.deadline(writer.clock(), rules.rules_of(writer.state.inputs).decide_within_s)
+    return min(filter(None, (proposal.expires_at, limit)), key=rules.read_time, default="")
 
 
 async def await_decision(conductor: Conductor, name: str) -> None:
@@ -139,8 +150,11 @@ async def await_decision(conductor: Conductor, name: str) -> None:
 
 
 def take_decision(conductor: Conductor, current: Attempt) -> None:
-    """Log the decision on a proposal if there is one by now; for jobs that nothing else waits for."""
-    if not (conductor.writer.run_dir / "submissions" / current.id / "decision.json").exists():
+    """Log the decision on a proposal if there is one by now, or that there will be none; nothing else waits for it."""
+    over = rules.is_past(current.expires_at, conductor.writer.clock())
+    place = conductor.writer.run_dir / "submissions" / current.id
+    first = not current.first_by and (place / queue.FIRST).exists()
+    if not over and not first and not (place / "decision.json").exists():
         return
     try:
         proposal = _as_proposed(conductor, current)
@@ -148,7 +162,7 @@ def take_decision(conductor: Conductor, current: Attempt) -> None:
         _record_decision(conductor, current, "invalidated", "conductor", str(error), None)
         return
     try:
-        decision = queue.decision_of(proposal)
+        decision = _standing(conductor, proposal, current)
     except queue.QueueError as error:
         # A file that is no decision decides nothing, and nobody can decide beside it.
         _record_decision(conductor, current, "invalidated", "conductor", str(error), None)
@@ -157,10 +171,60 @@ def take_decision(conductor: Conductor, current: Attempt) -> None:
         _log_decision(conductor, current, decision)
 
 
+def _note_first(conductor: Conductor, proposal: queue.Proposal, current: Attempt) -> None:
+    """Log the first of two approvals, once, so that whoever reads the log knows that one more is waited for."""
+    if current.first_by or rules.rules_of(conductor.writer.state.inputs).approvals < 2:
+        return
+    try:
+        first = queue.first_of(proposal)
+    except queue.QueueError:
+        return  # it counts for nothing; whoever approves next is told so
+    if first is None:
+        return
+    conductor.writer.record(
+        "first_approved",
+        f"{current.id} approved by {first.operator}, the first of two; digest {first.digest}",
+        stage=current.stage,
+        actor=f"operator:{first.operator}",
+        id=current.id,
+        by=first.operator,
+        account=rules.owner(proposal.folder / queue.FIRST),
+        receipt=first.to_json(),
+    )
+
+
+def _standing(conductor: Conductor, proposal: queue.Proposal, current: Attempt) -> queue.Decision | None:
+    """The decision, or the end of the time for one, whichever was first; None while there is neither.
+
+    Raises:
+        console.release.queue.QueueError: When there is a file that is no decision.
+    """
+    _note_first(conductor, proposal, current)
+    decision = queue.decision_of(proposal)
+    now = conductor.writer.clock()
+    if decision is None and rules.is_past(current.expires_at, now):
+        return deciding.expire(proposal, current.digest, current.expires_at, now)
+    return decision
+
+
 def _log_decision(conductor: Conductor, current: Attempt, decision: queue.Decision) -> None:
+    """Log what was decided, and whether it counts."""
     if decision.digest != current.digest:
         reason = f"the decision is on digest {decision.digest}, proposed was {current.digest}"
         _record_decision(conductor, current, "invalidated", "conductor", reason, decision)
+        return
+    if decision.decision == queue.EXPIRED:
+        _record_decision(conductor, current, queue.EXPIRED, CONDUCTOR, decision.reason, decision)
+        return
+    if not rules.decided_in_time(decision, current.expires_at):
+        reason = (
+            f"{decision.operator} {decision.decision} it at {decision.time}; its time was up at {current.expires_at}"
+        )
+        _record_decision(conductor, current, queue.EXPIRED, CONDUCTOR, reason, decision)
+        return
+    problem = submission.against_rules(conductor.writer, current, decision)
+    if problem:
+        _record_decision(conductor, current, "invalidated", CONDUCTOR, problem, decision)
         return
     by = "policy" if decision.operator == "policy" else f"operator:{decision.operator}"
     _record_decision(conductor, current, decision.decision, by, decision.reason, decision)
@@ -209,7 +273,7 @@ async def _decision(conductor: Conductor, proposed: Attempt) -> queue.Decision |
             return None
         proposal = _as_proposed(conductor, proposed)
         try:
-            decision = queue.decision_of(proposal)
+            decision = _standing(conductor, proposal, current)
             if decision is not None:
                 return decision
         except queue.QueueError as error:
@@ -227,9 +291,11 @@ def _record_decision(
 ) -> None:
     human = word == queue.REJECTED
     said = f": {reason}" if reason else ""
+    now = attempt(conductor, current.id)
+    also = f" after {now.first_by}" if now.first_by and word == queue.APPROVED else ""
     conductor.writer.record(
         "job_decided",
-        f"{current.id} {word} by {by}{said}; digest {current.digest}",
+        f"{current.id} {word} by {by}{also}{said}; digest {current.digest}",
         stage=current.stage,
         actor=by,
         human=human,
@@ -239,7 +305,17 @@ def _record_decision(
         by=by,
         reason=reason,
         receipt=None if decision is None else decision.to_json(),
+        **_accounts(conductor, current),
     )
+
+
+def _accounts(conductor: Conductor, current: Attempt) -> dict[str, Any]:
+    """Which accounts the files of a decision belong to, where the rules are about accounts: a copy has other owners."""
+    if not rules.rules_of(conductor.writer.state.inputs).of_people:
+        return {}
+    place = conductor.writer.run_dir / "submissions" / current.id
+    files = {"proposer": "proposal.json", "first": queue.FIRST, "decision": "decision.json"}
+    return {"accounts": {who: rules.owner(place / name) for who, name in files.items() if (place / name).exists()}}
 
 
 async def reconcile(conductor: Conductor, name: str) -> None:
