@@ -13,7 +13,7 @@ import pytest
 
 from console.cli import main
 from console.plain import waiting_line
-from console.release import deciding, opening, queue, rules, steps
+from console.release import deciding, opening, queue, rules, taking
 from console.release.errors import InputError
 from console.release.queue import APPROVED, EXPIRED, FIRST, REJECTED, AlreadyDecided, QueueError
 from console.release.spec import load_release
@@ -73,7 +73,7 @@ def conducting(writer: RunWriter) -> Any:
 def proposed(writer: RunWriter, accounts: Accounts | None = None) -> queue.Proposal:
     job = make_job()
     proposal = queue.propose(writer.run_dir, NAME, job, UPLOADS, proposer="conductor", time=writer.clock())
-    steps.log_proposal(writer, proposal, job, f"Proposed {NAME}")
+    taking.log_proposal(writer, proposal, job, f"Proposed {NAME}")
     if accounts is not None:
         accounts.owner(proposal.folder / "proposal.json")
     return proposal
@@ -83,7 +83,7 @@ def take(writer: RunWriter) -> Outcome:
     """What the conductor makes of what lies there."""
     attempt = writer.state.attempt(NAME)
     assert attempt is not None
-    steps.take_decision(conducting(writer), attempt)
+    taking.take_decision(conducting(writer), attempt)
     after = writer.state.attempt(NAME)
     assert after is not None
     return after.outcome
