@@ -394,12 +394,47 @@ def test_the_rules_of_a_release_come_back_from_its_log(tmp_path: Path) -> None:
     assert load_release(path).rules.inputs() == {}, "a log without rules stays what it was"
 
 
+@pytest.fixture
+def inputs(tmp_path: Path) -> tuple[Path, Path]:
+    """A release file and a clusters file; nothing is ever connected to."""
+    clusters, release = tmp_path / "clusters.yaml", tmp_path / "release.yaml"
+    entry = {"login_node": "login.example.org", "user": "alice", "workspace": "/work/alice"}
+    clusters.write_text(json.dumps({"clusters": {"gpu": entry}}))
+    release.write_text(f"{PLAIN}recipe: demo\n")
+    return release, clusters
+
+
 @pytest.mark.parametrize("rule", ["approvals: 2", "proposer_may_approve: false"])
-def test_a_policy_beside_rules_for_people_is_refused_at_the_start(tmp_path: Path, rule: str) -> None:
-    path = tmp_path / "release.yaml"
-    path.write_text(f"{PLAIN}{rule}\n")
-    made = cast(Any, SimpleNamespace(spec=load_release(path)))
-    opening._require_people(made, path, "each")
+def test_a_policy_beside_rules_for_people_is_refused_at_the_start_and_on_resume(
+    tmp_path: Path, inputs: tuple[Path, Path], rule: str
+) -> None:
+    file, clusters = inputs
+    file.write_text(f"{file.read_text()}{rule}\ndecide_within: 2d\n")
+    run_dir, clock = tmp_path / "run", At()
     with pytest.raises(InputError, match="approve_submissions: expected each, since") as fault:
-        opening._require_people(made, path, "none")
+        opening.start_run(file, run_dir=run_dir, clusters_file=clusters, approve="none", clock=clock)
     assert "\n" not in str(fault.value)
+    assert not run_dir.exists(), "nothing was made"
+    opened = opening.start_run(file, run_dir=run_dir, clusters_file=clusters, approve=None, clock=clock)
+    opened.lock.close()
+    assert rules.rules_of(opened.writer.state.inputs) == load_release(file).rules
+    assert rules.rules_of(opened.writer.state.inputs).decide_within_s == 2 * 86400
+    with pytest.raises(InputError, match="approve_submissions: expected each, since"):
+        opening.resume_run(run_dir, approve="none", clock=clock)
+    opening.resume_run(run_dir, approve=None, clock=clock).lock.close()
+
+
+def test_of_two_first_approvals_at_once_one_is_first_and_the_other_completes_it(two: Two, accounts: Accounts) -> None:
+    writer, proposal = two
+    looked = queue.first_of(proposal)
+    assert looked is None, "both have looked, and neither saw the other"
+    approve(writer, proposal, accounts, "alice", 1000)
+    accounts.act(1001)
+    one = deciding._is_first(rules.Rules(approvals=2), proposal, decision(proposal, operator="bob"))
+    assert not one, "there is a first approval, and its bytes stay"
+    found = queue.first_of(proposal)
+    assert found is not None
+    assert found.operator == "alice"
+    assert approve(writer, proposal, accounts, "bob", 1001)
+    with pytest.raises(AlreadyDecided, match="approved by bob"):
+        approve(writer, proposal, accounts, "carol", 1002)
