@@ -37,7 +37,7 @@ def waiting_line(state: RunState, run_dir: Path) -> str:
     from backends.quoting import quote
 
     lines = [
-        f"approve {safe(attempt.id)} ({safe(attempt.summary)}; {_cost(attempt)}) "
+        f"approve {safe(attempt.id)} ({safe(attempt.summary)}; {_cost(attempt)}{_terms(attempt)}) "
         f"with `gonogo queue approve {safe(quote(str(run_dir)))} {safe(attempt.id)}`"
         for attempt in state.attempts
         if attempt.outcome is Outcome.PROPOSED
@@ -51,7 +51,16 @@ def _held(state: RunState) -> Iterator[str]:
     """What nothing goes on with before a person acts: rejected, refused, or failed for a reason of theirs."""
     for attempt in (item for item in state.attempts if item.stage != ASKED):
         newest = state.stage(attempt.stage).latest(attempt.task) == attempt
-        if newest and not attempt.reopened and attempt.outcome in (Outcome.REJECTED, Outcome.REFUSED):
+        if (
+            newest
+            and not attempt.reopened
+            and attempt.outcome
+            in (
+                Outcome.REJECTED,
+                Outcome.REFUSED,
+                Outcome.EXPIRED,
+            )
+        ):
             refused = f"; {after_refusal(attempt.said)}" if attempt.outcome is Outcome.REFUSED else ""
             yield f"{safe(attempt.id)} is {attempt.outcome}: {safe(attempt.said)}{refused}"
     for stage in state.stages:
@@ -59,6 +68,12 @@ def _held(state: RunState) -> Iterator[str]:
             judged = state.attempt(item.id)
             if item.step == ASK and (judged is None or (not judged.reopened and stage.latest(judged.task) == judged)):
                 yield f"{safe(item.id)} failed ({safe(item.failure_class)}): {safe(item.detail)}"
+
+
+def _terms(attempt: Attempt) -> str:
+    """How far it is under the rules of the release; empty where there are none."""
+    first = f"; approved by {safe(attempt.first_by)}, one more account must approve" if attempt.first_by else ""
+    return first + (f"; expires at {safe(attempt.expires_at)}" if attempt.expires_at else "")
 
 
 def _cost(attempt: Attempt) -> str:

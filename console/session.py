@@ -46,6 +46,9 @@ class Desk:
         run_dir: The run folder.
         clock: Gives the time of decisions and requests.
 
+    Attributes:
+        final: Whether the last decision made here decides; False for the first of two approvals.
+
     Raises:
         console.release.folder.Locked: When another console has the lock.
         OSError: When the folder cannot be written to.
@@ -57,6 +60,7 @@ class Desk:
         self._lock = folder.Lock(run_dir, "console")
         self.operator = folder.account()
         self.terminal = _terminal()
+        self.final = True
 
     def approve(self, proposal_id: str, digest: str, *, shown_s: int) -> Decision:
         """Approve exactly the job of this digest.
@@ -88,7 +92,7 @@ class Desk:
         decision = queue.Decision(
             proposal_id, digest, word, self.operator, reason, stamp, self.terminal, shown_s, seen_to_end
         )
-        deciding.decide(self._run_dir, decision)
+        self.final = deciding.decide(self._run_dir, decision)
         return decision
 
     def ask(self, verb: str, text: str, attempt_id: str = "") -> None:

@@ -115,6 +115,10 @@ def _list(args: argparse.Namespace) -> int:
 def _note(one: Item) -> str:
     if one.problem:
         return f"PROBLEM: {one.problem}"
+    if one.state == PENDING:
+        first = f" [first approval by {one.first_by}, one more is needed]" if one.first_by else ""
+        until = f" [expires at {one.expires_at[:19].replace('T', ' ')} UTC]" if one.expires_at else ""
+        return f"{one.summary}{first}{until}"
     said = f" ({one.reason})" if one.reason else ""
     by = f" [by {one.decided_by}{said}]" if one.decided_by else ""
     return f"{one.summary}{by}"
@@ -148,6 +152,7 @@ def _show(args: argparse.Namespace, found: _Found) -> int:
             **found.item.to_json(),
             "code": job.code,
             "change": found.proposal.change,
+            "terms": list(about.terms),
             "sbatch": ["sbatch", *job.sbatch_options()],
             "gpu_hours": job.gpu_hours,
             "compared_with": about.previous_id or None,
@@ -263,18 +268,20 @@ def _standing(proposal: queue.Proposal) -> queue.Decision | None:
 
 def _decide(args: argparse.Namespace, decision: queue.Decision) -> int:
     try:
-        deciding.decide(args.run_dir, decision)
+        final = deciding.decide(args.run_dir, decision)
     except queue.QueueError as error:
         return _refuse(str(error))
-    return _report(args, decision, already=False)
+    return _report(args, decision, already=False, final=final)
 
 
-def _report(args: argparse.Namespace, decision: queue.Decision, *, already: bool) -> int:
+def _report(args: argparse.Namespace, decision: queue.Decision, *, already: bool, final: bool = True) -> int:
     if args.json:
-        print_json({**decision.to_json(), "already": already})
+        print_json({**decision.to_json(), "already": already, "final": final})
     else:
         was = f"was {decision.decision} already" if already else decision.decision
         print(safe(f"{decision.id}: {was} by {decision.operator} at {decision.time}; digest {decision.digest}"))
+    if not final:
+        say(f"{decision.id}: this is the first of two approvals; it waits for that of another account")
     if not already and folder.holder(args.run_dir, "conductor") is None:
         say(f"No conductor works on this run now; `gonogo resume {quote(str(args.run_dir))}` goes on with it.")
     return DONE

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from backends.errors import CouldNotAsk, NeedsOperator
-from console.release import decisions, folder, live, steps, submission
+from console.release import decisions, folder, live, steps, submission, taking
 from console.release.decisions import (
     AwaitDecision,
     AwaitOperator,
@@ -219,9 +219,9 @@ class Conductor:
             case Propose(task, attempt, change):
                 steps.propose(self, task, attempt, change)
             case AwaitDecision(name):
-                await steps.await_decision(self, name)
+                await taking.await_decision(self, name)
             case Submit(name):
-                await submission.submit(self.writer, self.connection.slurm, steps.attempt(self, name))
+                await submission.submit(self.writer, self.connection.slurm, taking.attempt(self, name))
             case Reconcile(name):
                 await steps.reconcile(self, name)
             case Watch(name):

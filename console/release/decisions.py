@@ -271,12 +271,15 @@ def _attempt(stage: Stage, task: PlannedTask, attempt: Attempt) -> Step | None:
             return Reconcile(attempt.id)
         case Outcome.SUBMITTED:
             return Watch(attempt.id)
-        case Outcome.EXPIRED | Outcome.INVALIDATED | Outcome.NOT_SUBMITTED if not _in_vain(stage, task):
+        case Outcome.INVALIDATED | Outcome.NOT_SUBMITTED if not _in_vain(stage, task):
             return Propose(task, again, f"attempt {attempt.attempt} was {attempt.outcome}: {attempt.said}")
-        case Outcome.EXPIRED | Outcome.INVALIDATED | Outcome.NOT_SUBMITTED:
+        case Outcome.INVALIDATED | Outcome.NOT_SUBMITTED:
             return AwaitOperator(attempt.id, f"{IN_VAIN} attempts in a row came to nothing: {attempt.said}")
-        case Outcome.REJECTED:
-            return AwaitOperator(attempt.id, f"{attempt.decided_by} rejected it: {attempt.said}")
+        case Outcome.REJECTED | Outcome.EXPIRED:
+            # Where nobody was there to decide, asking again by itself would only fill the queue.
+            expired = attempt.outcome is Outcome.EXPIRED
+            why = "it expired" if expired else f"{attempt.decided_by} rejected it"
+            return AwaitOperator(attempt.id, f"{why}: {attempt.said}")
         case Outcome.REFUSED:
             why = f"the scheduler refused it: {attempt.said}; {after_refusal(attempt.said)}"
             return AwaitOperator(attempt.id, why, bad_input=True)
@@ -288,7 +291,7 @@ def _attempt(stage: Stage, task: PlannedTask, attempt: Attempt) -> Step | None:
 
 def _in_vain(stage: Stage, task: PlannedTask) -> bool:
     """Whether the last attempts of a task all ended before they reached the scheduler."""
-    nothing = (Outcome.EXPIRED, Outcome.INVALIDATED, Outcome.NOT_SUBMITTED)
+    nothing = (Outcome.INVALIDATED, Outcome.NOT_SUBMITTED)
     last = [item for item in stage.attempts if item.task == task.task][-IN_VAIN:]
     return len(last) == IN_VAIN and all(item.outcome in nothing for item in last)
 

@@ -38,7 +38,7 @@ async def serve_desk(conductor: Conductor) -> None:
 
 def _take_up(conductor: Conductor) -> None:
     """Log every asked proposal that is new: as a job that waits for a decision, or as refused, with the reason."""
-    from console.release import steps
+    from console.release import taking
 
     writer = conductor.writer
     state = writer.state
@@ -54,16 +54,16 @@ def _take_up(conductor: Conductor) -> None:
             writer.record("proposal_refused", text, stage=ASKED, id=name, reason=str(error))
             continue
         text = f"{proposal.proposer} asks for {proposal.id}: {job.summary}; digest {proposal.digest}"
-        steps.log_proposal(writer, proposal, job, text, actor=f"proposer:{proposal.proposer}")
+        taking.log_proposal(writer, proposal, job, text, actor=f"proposer:{proposal.proposer}")
 
 
 async def _carry_on(conductor: Conductor, attempt: Attempt, rounds: dict[str, int]) -> None:
     """One step of one job, if there is one to take."""
-    from console.release import steps
+    from console.release import taking
 
     match attempt.outcome:
         case Outcome.PROPOSED:
-            steps.take_decision(conductor, attempt)
+            taking.take_decision(conductor, attempt)
         case Outcome.APPROVED:
             await submission.submit(conductor.writer, conductor.connection.slurm, attempt)
         case Outcome.SUBMITTING | Outcome.UNKNOWN:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -81,6 +82,21 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def is_shared(folder: Path) -> bool:
+    """Whether a folder is its group's: writable for it, and with the bit by which new files become the group's."""
+    both = stat.S_ISGID | stat.S_IWGRP
+    return os.stat(folder).st_mode & both == both
+
+
+def share_as(path: Path, parent: Path) -> None:
+    """Give a new file or folder to the group that its parent is shared with; elsewhere it stays its owner's alone.
+
+    Two accounts can work on one release only where each can read what the other wrote; nobody can change it.
+    """
+    if is_shared(parent):
+        os.chmod(path, 0o2770 if path.is_dir() else 0o640)
+
+
 def append(path: Path, data: bytes, name: str) -> None:
     """Append bytes to a file in one write and make them durable; the file is created if it is not there.
 
@@ -101,6 +117,7 @@ def append(path: Path, data: bytes, name: str) -> None:
         finally:
             os.close(descriptor)
         if fresh:
+            share_as(path, path.parent)
             sync_folder(path.parent)
 
 
@@ -133,6 +150,7 @@ def _write_sibling(path: Path, data: bytes, publish: Callable[[str], None]) -> N
     """Write data beside `path`, make it durable, then publish it under its name."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
+        share_as(Path(temporary), path.parent)
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(data)
             stream.flush()

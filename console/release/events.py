@@ -94,7 +94,9 @@ def _job_proposed(state: RunState, data: Data, entry: Entry) -> RunState:
         "job_dir",
     )
     known = {key: data[key] for key in keys}
-    return put_attempt(state, Attempt(**known, stage=entry.stage, proposer=data["proposer"], proposed_at=entry.time))
+    # Logs from before proposals could expire say nothing of it.
+    known |= {"proposer": data["proposer"], "expires_at": data.get("expires_at", "")}
+    return put_attempt(state, Attempt(**known, stage=entry.stage, proposed_at=entry.time))
 
 
 _DECISIONS = {
@@ -114,6 +116,10 @@ def _job_decided(state: RunState, data: Data, entry: Entry) -> RunState:
         decided_at=entry.time,
         said=data.get("reason", ""),
     )
+
+
+def _first_approved(state: RunState, data: Data, entry: Entry) -> RunState:
+    return _change(state, data["id"], first_by=data["by"])
 
 
 def _submit_intent(state: RunState, data: Data, entry: Entry) -> RunState:
@@ -245,6 +251,7 @@ _READERS: Mapping[str, Callable[[RunState, Data, Entry], RunState]] = {
     "setup_done": _setup_done,
     "target_known": _target_known,
     "job_proposed": _job_proposed,
+    "first_approved": _first_approved,
     "job_decided": _job_decided,
     "submit_intent": _submit_intent,
     "submit_outcome": _submit_outcome,

@@ -153,8 +153,10 @@ def create_run_folder(run_dir: Path, release: bytes) -> None:
 
     try:
         run_dir.mkdir(parents=True)
+        effects.share_as(run_dir, run_dir.parent)
         for name in ("submissions", "results", "requests"):
             (run_dir / name).mkdir()
+            effects.share_as(run_dir / name, run_dir)
         effects.create(run_dir / RELEASE_NAME, release, RELEASE_NAME)
     except OSError as error:
         raise FolderError(f"{run_dir}: cannot be made into a run folder ({error.strerror})") from None

@@ -49,6 +49,7 @@ class Background:
         change: Why it is proposed again and what was changed, in the proposer's words.
         previous: The job to compare with, None where there is none.
         previous_id: Its proposal.
+        terms: Who may decide on it and for how long, and who approved it already, in words.
         gpu_hours_before: GPU hours that the release's other submitted jobs asked for; None leaves it out.
     """
 
@@ -59,6 +60,7 @@ class Background:
     previous: ExactJob | None = None
     previous_id: str = ""
     gpu_hours_before: float | None = None
+    terms: Lines = ()
 
 
 def job_sections(
@@ -75,6 +77,7 @@ def job_sections(
     sections = [
         ("Job", _what(job, about)),
         ("Attention", attention(job)),
+        ("Who may decide, and until when", tuple(map(line_text, about.terms))),
         ("Different from the last approved job of this task", _differences(job, about)),
         ("Where it runs", _where(job)),
         ("Resources", _resources(job, about)),

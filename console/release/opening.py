@@ -84,6 +84,7 @@ def check_inputs(
         "recipe_sha256": _recipe_digest(recipe),
         "clusters_file": str(Path(cluster.file).absolute()),
         "release_sha256": sha256(release_file.read_bytes()),
+        **spec.rules.inputs(),
         **({} if thresholds is None else thresholds.inputs()),
     }
     return release, inputs
@@ -127,6 +128,7 @@ def start_run(
     release, inputs = check_inputs(release_file, place, run_id, clusters_file)
     effects.arm(dict(os.environ))
     approve = approve or release.spec.approve_submissions
+    _require_people(release, release_file, approve)
     folder.require_free(place)
     # The folder appears whole, with its first log entry, or not at all: there is no half-made run to resume.
     fresh = place.with_name(f".new-{place.name}-{secrets.token_hex(4)}")
@@ -179,13 +181,14 @@ def resume_run(
         _require_same(run_dir / CATALOG_NAME, inputs.get("catalog_sha256"))
         release, now = check_inputs(release_file, run_dir, writer.state.run_id, Path(inputs["clusters_file"]))
         _require_same(release_file, inputs["release_sha256"])
+        approve = approve or str(inputs.get("approve_submissions", "each"))
+        _require_people(release, release_file, approve)
     except InputError:
         lock.close()
         raise
     for attempt in writer.state.attempts:
         mend_outcome(writer, attempt.id)
     changed = {key: value for key, value in now.items() if inputs.get(key) != value}
-    approve = approve or str(inputs.get("approve_submissions", "each"))
     if writer.state.verdict is None:
         more = f"; changed since: {', '.join(sorted(changed))}" if changed else ""
         again = _waits_for_a_person(writer.state, make_plan(release))
@@ -202,6 +205,18 @@ def resume_run(
             version=metadata.version("gonogo"),
         )
     return Opened(release, writer, lock, approve)
+
+
+def _require_people(release: Release, file: Path, approve: str) -> None:
+    """Where the rules ask for people, no policy can approve, whoever asks for one.
+
+    Raises:
+        InputError: When one is asked for.
+    """
+    people = release.spec.rules.asks_for_people()
+    if approve == "none" and people:
+        advice = "leave --approve-submissions none away: no policy approves in the place of people"
+        raise InputError(Problem(str(file), "approve_submissions", f"each, since {people}", "none", advice))
 
 
 def _require_same(file: Path, digest: str | None) -> None:

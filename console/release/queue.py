@@ -3,7 +3,8 @@
     <id>/job.json        the exact job, canonical; its SHA-256 is what is decided on
     <id>/proposal.json   who proposed it, when, and why
     <id>/uploads/NAME    the bytes that travel with it
-    <id>/decision.json   created exclusively: the first decision stands
+    <id>/first.json      created exclusively: the first of two approvals, where the rules ask for two
+    <id>/decision.json   created exclusively: the first decision stands; so does the end of the time for one
     <id>/used.json       created exclusively: an OK is used once
     <id>/outcome.json    what became of it
 
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from console.release.job import ExactJob
 
 APPROVED, REJECTED = "approved", "rejected"
+EXPIRED = "expired"
+"""What stands in the place of a decision where nobody made one in time; it is nobody's answer."""
+
+FIRST = "first.json"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 
 
@@ -48,9 +53,10 @@ class AlreadyDecided(QueueError):
     """
 
     def __init__(self, proposal_id: str, decision: Decision) -> None:
-        super().__init__(
-            f"{proposal_id}: was {decision.decision} by {decision.operator} at {decision.time}; that decision stands"
-        )
+        text = f"was {decision.decision} by {decision.operator} at {decision.time}; that decision stands"
+        if decision.decision == EXPIRED:
+            text = f"expired: {decision.reason}; nobody decided on it, and nobody can any more"
+        super().__init__(f"{proposal_id}: {text}")
         self.decision = decision
 
 
@@ -65,6 +71,7 @@ class Proposal:
         proposer: Who asked for it.
         time: When, UTC.
         change: What differs from the attempt before, in words.
+        expires_at: From when on it cannot be decided on any more, UTC; empty for never.
     """
 
     id: str
@@ -73,6 +80,7 @@ class Proposal:
     proposer: str
     time: str
     change: str
+    expires_at: str = ""
 
     @property
     def digest(self) -> str:
@@ -114,8 +122,8 @@ class Decision:
     Attributes:
         id: The proposal.
         digest: The full digest that was decided on.
-        decision: "approved" or "rejected".
-        operator: Account of who decided, or "policy".
+        decision: "approved" or "rejected"; "expired" where the time was up.
+        operator: Account of who decided, or "policy"; "conductor" where the time was up.
         reason: Their words; required for a rejection.
         time: UTC.
         terminal: Terminal and host it came from.
@@ -147,6 +155,7 @@ def propose(
     proposer: str,
     time: datetime,
     change: str = "",
+    expires_at: str = "",
 ) -> Proposal:
     """Put a job into the queue: the folder appears whole, or not at all.
 
@@ -156,6 +165,8 @@ def propose(
     folder = run_dir / "submissions" / proposal_id
     fresh = folder.with_name(f".new-{proposal_id}-{secrets.token_hex(4)}")
     about = {"schema_version": 1, "proposer": proposer, "time": _stamp(time), "change": change, "digest": job.digest}
+    if expires_at:
+        about["expires_at"] = expires_at
     (fresh / "uploads").mkdir(parents=True)
     try:
         for path, data in (
@@ -164,6 +175,9 @@ def propose(
             *((fresh / "uploads" / name, data) for name, data in uploads.items()),
         ):
             _write_through(path, data)
+            effects.share_as(path, folder.parent)
+        effects.share_as(fresh / "uploads", folder.parent)
+        effects.share_as(fresh, folder.parent)
         effects.sync_folder(fresh / "uploads")
         effects.sync_folder(fresh)
         with effects.effect(f"publish proposal {proposal_id}"):
@@ -215,7 +229,13 @@ def load(run_dir: Path, proposal_id: str) -> Proposal:
         about = json.loads((folder / "proposal.json").read_bytes())
         job_bytes = (folder / "job.json").read_bytes()
         return Proposal(
-            proposal_id, folder, job_bytes, str(about["proposer"]), str(about["time"]), str(about["change"])
+            proposal_id,
+            folder,
+            job_bytes,
+            str(about["proposer"]),
+            str(about["time"]),
+            str(about["change"]),
+            str(about.get("expires_at", "")),
         )
     except FileNotFoundError:
         raise QueueError(f"{proposal_id}: no such proposal; see `gonogo queue list {run_dir}`") from None
@@ -231,26 +251,37 @@ def decision_of(proposal: Proposal) -> Decision | None:
     Raises:
         QueueError: When there is a file that is no decision: never an approval.
     """
+    return _read_decision(proposal, "decision.json", (APPROVED, REJECTED, EXPIRED))
+
+
+def first_of(proposal: Proposal) -> Decision | None:
+    """The first of two approvals of a proposal; None while there is none.
+
+    Raises:
+        QueueError: When there is a file that is no approval.
+    """
+    return _read_decision(proposal, FIRST, (APPROVED,))
+
+
+def _read_decision(proposal: Proposal, name: str, words: tuple[str, ...]) -> Decision | None:
     try:
-        data = json.loads((proposal.folder / "decision.json").read_bytes())
+        data = json.loads((proposal.folder / name).read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError):
-        raise QueueError(f"{proposal.id}: decision.json is unreadable, so it decides nothing") from None
-    return _decision_from_json(proposal.id, data)
+        raise QueueError(f"{proposal.id}: {name} is unreadable, so it decides nothing") from None
+    return _decision_from_json(proposal.id, name, words, data)
 
 
-def _decision_from_json(proposal_id: str, data: Any) -> Decision:
+def _decision_from_json(proposal_id: str, name: str, words: tuple[str, ...], data: Any) -> Decision:
     if not isinstance(data, dict) or data.pop("schema_version", None) != 1:
-        raise QueueError(f"{proposal_id}: decision.json is not a decision, so it decides nothing")
+        raise QueueError(f"{proposal_id}: {name} is not a decision, so it decides nothing")
     texts = ("id", "digest", "decision", "operator", "reason", "time", "terminal")
-    fits = set(data) == {*texts, "shown_s", "seen_to_end"} and all(isinstance(data[name], str) for name in texts)
+    fits = set(data) == {*texts, "shown_s", "seen_to_end"} and all(isinstance(data[key], str) for key in texts)
     if not fits or type(data["shown_s"]) not in (int, NoneType) or type(data["seen_to_end"]) not in (bool, NoneType):
-        raise QueueError(f"{proposal_id}: decision.json has other fields than a decision, so it decides nothing")
-    if data["decision"] not in (APPROVED, REJECTED) or data["id"] != proposal_id:
-        raise QueueError(
-            f"{proposal_id}: decision.json decides {data['decision']!r} on {data['id']!r}: it counts for nothing"
-        )
+        raise QueueError(f"{proposal_id}: {name} has other fields than a decision, so it decides nothing")
+    if data["decision"] not in words or data["id"] != proposal_id:
+        raise QueueError(f"{proposal_id}: {name} decides {data['decision']!r} on {data['id']!r}: it counts for nothing")
     return Decision(**data)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from console.release import queue
 from console.release.job_view import Background, previous_approved
+from console.release.rules import rules_of
 from console.release.state import Attempt, Outcome, RunState
 
 PENDING, INVALIDATED = "pending", "invalidated"
@@ -30,6 +31,8 @@ class Item:
         digest: SHA-256 of job.json as it lies there now; of the proposed job where there is no file.
         state: "pending", "approved", "rejected", ... as `console.release.state.Outcome` has them.
         problem: Why it cannot be decided on although nobody decided, empty where nothing is wrong.
+        expires_at: From when on nobody can decide on it any more, UTC; empty for never.
+        first_by: Who gave the first of two approvals; empty where nobody has or one is enough.
         decided_by: Who decided, with `decided_at` and `reason`; empty while nobody has.
     """
 
@@ -48,6 +51,8 @@ class Item:
     reason: str = ""
     job_id: str | None = None
     problem: str = ""
+    expires_at: str = ""
+    first_by: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """JSON form of one element of `gonogo queue list --json`."""
@@ -76,6 +81,8 @@ def item(run_dir: Path, state: RunState | None, proposal_id: str) -> Item:
     known = _from_attempt(attempt) if attempt is not None else _from_job(proposal)
     known |= {"digest": proposal.digest, "proposed_at": proposal.time, "proposer": proposal.proposer}
     problem = str(known.pop("problem", ""))
+    first, _ = _first(state, proposal)
+    known |= {"expires_at": _expires_at(state, proposal), "first_by": first.operator if first else ""}
     if attempt is not None and attempt.outcome not in (Outcome.PROPOSED, Outcome.APPROVED):
         return Item(proposal_id, **known, state=str(attempt.outcome), problem=problem)
     if attempt is not None and attempt.digest != proposal.digest:
@@ -150,4 +157,33 @@ def background(run_dir: Path, state: RunState | None, proposal: queue.Proposal) 
         previous=None if previous is None else previous[1],
         previous_id="" if previous is None else previous[0],
         gpu_hours_before=None if state is None else gpu_hours_asked(state, but=proposal.id),
+        terms=_terms(state, proposal),
     )
+
+
+def _terms(state: RunState | None, proposal: queue.Proposal) -> tuple[str, ...]:
+    """The rules of the release for one proposal, and how far it is under them."""
+    words = () if state is None else rules_of(state.inputs).words()
+    expires_at = _expires_at(state, proposal)
+    first, problem = _first(state, proposal)
+    return (
+        *words,
+        *((f"it expires at {expires_at}",) if expires_at else ()),
+        *((f"approved by {first.operator} at {first.time}; one more account must approve",) if first else ()),
+        *((problem,) if problem else ()),
+    )
+
+
+def _expires_at(state: RunState | None, proposal: queue.Proposal) -> str:
+    attempt = None if state is None else state.attempt(proposal.id)
+    return proposal.expires_at if attempt is None else attempt.expires_at
+
+
+def _first(state: RunState | None, proposal: queue.Proposal) -> tuple[queue.Decision | None, str]:
+    """The first of two approvals, where the rules ask for two; what is wrong with it."""
+    if state is None or rules_of(state.inputs).approvals < 2:
+        return None, ""
+    try:
+        return queue.first_of(proposal), ""
+    except queue.QueueError as error:
+        return None, str(error)

@@ -11,12 +11,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator, ValidationInfo, field_validator
 
+from console.release.rules import SPAN, Rules, seconds_of_span
 from console.release.validation import ClusterPath, Input, Name, Scalar, Text, cluster_path, refusal, validate, visible
 from console.release.yaml_reading import read_document
 
 Algorithm = Literal["dflash", "dflash2"]
 Budget = Literal["dev", "full"]
 ApproveSubmissions = Literal["each", "none"]
+Approvals = Literal[1, 2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,24 @@ Value = Annotated[Scalar, PlainValidator(_scalar)]
 """A value of a recipe or an override: text on one line, a finite number, true or false."""
 
 
+def _span(value: Any) -> Any:
+    if isinstance(value, bool | int | float):
+        raise refusal(SPAN)
+    if isinstance(value, str):
+        try:
+            seconds_of_span(value)
+        except ValueError:
+            raise refusal(SPAN) from None
+    return value
+
+
+def _approvals(value: Any) -> Any:
+    # YAML's true equals 1.
+    if type(value) is not int or value not in (1, 2):
+        raise refusal("1 or 2")
+    return value
+
+
 class CatalogChoice(Input):
     """Which entry of which catalog of thresholds a release is held against.
 
@@ -98,6 +118,9 @@ class ReleaseSpec(Input):
         cluster: Name in clusters.yaml, None to let the only cluster there be it.
         budget: Which of the recipe's two sets of sizes is used.
         existing_drafter: Path of a drafter on the cluster; skips training, not the gates.
+        decide_within: So long after its proposal a job that nobody decided on expires ("8h"); None for never.
+        approvals: So many different accounts must approve each job: 1 or 2.
+        proposer_may_approve: Whether the account that proposed a job may approve it.
         approve_submissions: `each`: every job waits for an OK. `none`: jobs are submitted as proposed.
         overrides: Recipe values that this release sets differently.
         recipe: Name of a built-in recipe, or absolute path of a recipe's folder; None to choose by algorithm.
@@ -111,6 +134,10 @@ class ReleaseSpec(Input):
     cluster: Text | None = None
     budget: Annotated[Budget, Field(description="dev or full")]
     existing_drafter: ClusterPath | None = None
+    # The rules stand before what is checked against them.
+    decide_within: Annotated[Text | None, BeforeValidator(_span)] = None
+    approvals: Annotated[Approvals, BeforeValidator(_approvals), Field(description="1 or 2")] = 1
+    proposer_may_approve: bool = True
     approve_submissions: ApproveSubmissions = "each"
     overrides: Mapping[Name, Value] = {}
     recipe: Text | None = None
@@ -136,6 +163,14 @@ class ReleaseSpec(Input):
         advice = "give all 40 of them" if short else "a branch or tag is no pin, it can move: take the commit"
         raise refusal("a commit, 40 hex digits", advice)
 
+    @field_validator("approve_submissions")
+    @classmethod
+    def _check_approve(cls, value: str, info: ValidationInfo) -> str:
+        asked = Rules(info.data.get("approvals", 1), info.data.get("proposer_may_approve", True))
+        if value == "none" and asked.of_people:
+            raise refusal("each", f"approve_submissions cannot be none where {asked.asks_for_people()}")
+        return value
+
     @field_validator("recipe")
     @classmethod
     def _check_recipe(cls, value: str | None) -> str | None:
@@ -143,6 +178,12 @@ class ReleaseSpec(Input):
             return value
         # A relative path would mean another folder when the run is resumed from its own copy of this file.
         raise refusal("the name of a recipe (lower case) or the absolute path of its folder")
+
+    @property
+    def rules(self) -> Rules:
+        """Who may decide, and for how long."""
+        within = None if self.decide_within is None else seconds_of_span(self.decide_within)
+        return Rules(self.approvals, self.proposer_may_approve, within)
 
     @property
     def from_hub(self) -> bool:

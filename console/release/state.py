@@ -85,6 +85,8 @@ class Attempt:
         change: What triage changed against the attempt before.
         gpus: GPUs asked for, over all nodes.
         limit_s: Time limit in seconds, 0 for none.
+        expires_at: From when on nobody can decide on it any more, empty for never.
+        first_by: Who gave the first of two approvals, empty while nobody has or one is enough.
     """
 
     attempt: int
@@ -114,6 +116,8 @@ class Attempt:
     job_dir: str = ""
     results: tuple[ResultFile, ...] = ()
     reopened: bool = False
+    expires_at: str = ""
+    first_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

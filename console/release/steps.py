@@ -10,22 +10,19 @@ from backends.slurm.advice import after_refusal
 from console.release import (
     catalog_judging,
     cluster_setup,
-    deciding,
     expectations,
     freezing,
     judging,
     proposing,
-    queue,
     submission,
     target,
 )
 from console.release.canonical import sha256
 from console.release.decisions import TARGET_CHECK, PlannedTask, Session, Step
-from console.release.job import ExactJob
 from console.release.state import Attempt, GateRecord
+from console.release.taking import attempt, log_proposal
 from console.release.thresholds import MEASURED_BY
 from console.release.triage import Failure, failure_of, triage
-from console.release.writer import CONDUCTOR, RunWriter
 from gates.verdict import FailureClass, Verdict
 
 if TYPE_CHECKING:
@@ -37,13 +34,6 @@ def words(step: Step) -> str:
     name = "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in type(step).__name__).strip()
     about = getattr(step, "id", "") or getattr(step, "stage", "")
     return f"{name} {about}".strip()
-
-
-def attempt(conductor: Conductor, name: str) -> Attempt:
-    """An attempt that the log knows."""
-    found = conductor.writer.state.attempt(name)
-    assert found is not None, "steps name attempts that are in the state"
-    return found
 
 
 async def probe(conductor: Conductor) -> Session:
@@ -96,150 +86,6 @@ def propose(conductor: Conductor, task: PlannedTask, number: int, change: str) -
     job = proposal.job()
     why = f" ({change})" if change else ""
     log_proposal(writer, proposal, job, f"Proposed {proposal.id}: {job.summary}{why}; digest {job.digest}")
-
-
-def log_proposal(writer: RunWriter, proposal: queue.Proposal, job: ExactJob, text: str, actor: str = CONDUCTOR) -> None:
-    """Log a proposal, whoever made it, so that everything that follows can be held against it."""
-    writer.record(
-        "job_proposed",
-        text,
-        stage=job.stage,
-        actor=actor,
-        id=proposal.id,
-        digest=proposal.digest,
-        token=job.token,
-        task=job.task,
-        attempt=job.attempt,
-        kind=job.kind,
-        summary=job.summary,
-        change=proposal.change,
-        gpus=job.gpus,
-        limit_s=job.limit_s,
-        job_dir=job.job_dir,
-        proposer=proposal.proposer,
-        proposal_sha256=queue.about_digest(proposal),
-        cluster=job.cluster,
-        host=job.host,
-    )
-
-
-async def await_decision(conductor: Conductor, name: str) -> None:
-    """Wait until somebody decided, and log the decision with what its receipt says.
-
-    A proposal that is not what was proposed any more is invalidated at once: nobody could approve it.
-    """
-    current = attempt(conductor, name)
-    try:
-        decision = await _decision(conductor, current)
-    except queue.QueueError as error:
-        _record_decision(conductor, current, "invalidated", "conductor", str(error), None)
-        return
-    if decision is not None:
-        _log_decision(conductor, current, decision)
-
-
-def take_decision(conductor: Conductor, current: Attempt) -> None:
-    """Log the decision on a proposal if there is one by now; for jobs that nothing else waits for."""
-    if not (conductor.writer.run_dir / "submissions" / current.id / "decision.json").exists():
-        return
-    try:
-        proposal = _as_proposed(conductor, current)
-    except queue.QueueError as error:
-        _record_decision(conductor, current, "invalidated", "conductor", str(error), None)
-        return
-    try:
-        decision = queue.decision_of(proposal)
-    except queue.QueueError as error:
-        # A file that is no decision decides nothing, and nobody can decide beside it.
-        _record_decision(conductor, current, "invalidated", "conductor", str(error), None)
-        return
-    if decision is not None:
-        _log_decision(conductor, current, decision)
-
-
-def _log_decision(conductor: Conductor, current: Attempt, decision: queue.Decision) -> None:
-    if decision.digest != current.digest:
-        reason = f"the decision is on digest {decision.digest}, proposed was {current.digest}"
-        _record_decision(conductor, current, "invalidated", "conductor", reason, decision)
-        return
-    by = "policy" if decision.operator == "policy" else f"operator:{decision.operator}"
-    _record_decision(conductor, current, decision.decision, by, decision.reason, decision)
-
-
-def _approve_by_policy(conductor: Conductor, proposal: queue.Proposal, current: Attempt) -> None:
-    stamp = f"{conductor.writer.clock():%Y-%m-%dT%H:%M:%SZ}"
-    reason = "approve_submissions is none"
-    decision = queue.Decision(proposal.id, current.digest, queue.APPROVED, "policy", reason, stamp, "conductor")
-    try:
-        deciding.decide(conductor.writer.run_dir, decision)
-    except queue.AlreadyDecided:
-        return
-
-
-def _as_proposed(conductor: Conductor, current: Attempt) -> queue.Proposal:
-    """The proposal as it lies there now.
-
-    Raises:
-        queue.QueueError: When it is gone, or is not what was proposed.
-    """
-    proposal = queue.load(conductor.writer.run_dir, current.id)
-    if proposal.digest != current.digest:
-        raise queue.QueueError(
-            f"job.json was changed after the proposal: it has digest {proposal.digest}, proposed was {current.digest}"
-        )
-    return proposal
-
-
-async def _decision(conductor: Conductor, proposed: Attempt) -> queue.Decision | None:
-    """The decision once there is one; None when the log moved on in another way meanwhile.
-
-    Raises:
-        queue.QueueError: When there is nothing left to decide on: it is gone, or is not what was proposed.
-    """
-    from console.release.conductor import WAITING, Stop
-
-    writer, live = conductor.writer, conductor.live
-    start = conductor.monotonic()
-    complaint = ""
-    if conductor.approve == "none":
-        _approve_by_policy(conductor, _as_proposed(conductor, proposed), proposed)
-    while True:
-        current = writer.state.attempt(proposed.id)
-        if current is None or current.outcome != "proposed":
-            return None
-        proposal = _as_proposed(conductor, proposed)
-        try:
-            decision = queue.decision_of(proposal)
-            if decision is not None:
-                return decision
-        except queue.QueueError as error:
-            if str(error) != complaint:
-                complaint = str(error)
-                writer.record("odd_decision", complaint, stage=current.stage, id=proposal.id)
-        live.wait("operator", f"approval of {proposal.id}: {current.summary}", conductor.now())
-        if conductor.wait_s is not None and conductor.monotonic() - start >= conductor.wait_s:
-            raise Stop(WAITING, f"waiting for an approval: {proposal.id}")
-        await conductor.mailbox.wait()
-
-
-def _record_decision(
-    conductor: Conductor, current: Attempt, word: str, by: str, reason: str, decision: queue.Decision | None
-) -> None:
-    human = word == queue.REJECTED
-    said = f": {reason}" if reason else ""
-    conductor.writer.record(
-        "job_decided",
-        f"{current.id} {word} by {by}{said}; digest {current.digest}",
-        stage=current.stage,
-        actor=by,
-        human=human,
-        id=current.id,
-        digest=current.digest,
-        decision=word,
-        by=by,
-        reason=reason,
-        receipt=None if decision is None else decision.to_json(),
-    )
 
 
 async def reconcile(conductor: Conductor, name: str) -> None:

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from backends.slurm.model import Accepted, NotSubmitted, Refused, SubmitOutcome, SubmitRequest, Unknown, Upload
-from console.release import deciding, effects, queue
+from console.release import deciding, effects, queue, rules
 from console.release.job import ExactJob, JobError
 from console.release.journal import Entry
 from console.release.ports import Scheduler
@@ -73,7 +73,12 @@ async def submit(writer: RunWriter, slurm: Scheduler, attempt: Attempt) -> None:
     """Submit an approved job: check, use the OK up, log the intent, ask the cluster, log the answer."""
     try:
         proposal = queue.load(writer.run_dir, attempt.id)
-        job = check_approved(attempt, proposal, _decision(proposal))
+        decision = _decision(proposal)
+        job = check_approved(attempt, proposal, decision)
+        assert decision is not None, "check_approved refuses where there is none"
+        problem = against_rules(writer, attempt, decision)
+        if problem:
+            raise Invalid(problem)
         if queue.is_used(proposal):
             raise Invalid("this OK was used before")
         uploads = proposal.uploads()
@@ -104,6 +109,17 @@ async def submit(writer: RunWriter, slurm: Scheduler, attempt: Attempt) -> None:
         with effects.effect(f"submit {attempt.id}"):
             outcome = await slurm.submit(to_request(job, uploads))
     record_outcome(writer, attempt, outcome)
+
+
+def against_rules(writer: RunWriter, attempt: Attempt, decision: queue.Decision) -> str:
+    """Why a decision does not count under the rules of the release; empty when it does.
+
+    Raises:
+        console.release.queue.QueueError: When the proposal is gone.
+    """
+    proposal = queue.load(writer.run_dir, attempt.id)
+    account = rules.owner(proposal.folder / "decision.json")
+    return rules.against(rules.rules_of(writer.state.inputs), proposal, decision, account)
 
 
 def _decision(proposal: queue.Proposal) -> queue.Decision | None:

@@ -181,7 +181,19 @@ class Approval(Area):
         if self._shown is None:
             problem = Span("✗ this job cannot be shown", "failed")
             return (problem if self._problem else Span("… reading the job", "muted"),)
-        return self._shown.banner
+        return (*self._time_left(self._shown.expires_at), *self._shown.banner)
+
+    def _time_left(self, expires_at: str) -> Line:
+        """How long it can still be decided on, where the rules set a time."""
+        if not expires_at or self._decided:
+            return ()
+        from console.release import rules
+
+        now = self.console.session.clock.now()
+        if rules.is_past(expires_at, now):
+            return (Span(" EXPIRED ", "chip-failed"), Span("  "))
+        left = (rules.read_time(expires_at) - now).total_seconds()
+        return (Span(f" {duration(left)} left to decide ", "chip-waiting"), Span("  "))
 
     def _lock_line(self) -> Line:
         if self._decided:
@@ -216,6 +228,11 @@ class Approval(Area):
             return "the window is too small to show the job"
         if self._decided:
             return "it is decided"
+        if self._shown is not None and self._shown.expires_at:
+            from console.release import rules
+
+            if rules.is_past(self._shown.expires_at, self.console.session.clock.now()):
+                return f"its time was up at {self._shown.expires_at}; it expires, and nobody can decide on it"
         problem = self.guard.against_approve() if verb_id == "approve" else self.guard.against_reject()
         return problem
 
@@ -340,7 +357,8 @@ class Approval(Area):
             self._void(str(error))
             self.update_view()
             return
-        chip = Span(f" {decision.decision.upper()} ", "chip-passed" if act == "approve" else "chip-human")
+        word = decision.decision.upper() if desk.final else "FIRST OF TWO APPROVALS"
+        chip = Span(f" {word} ", "chip-passed" if act == "approve" else "chip-human")
         self._decided = (chip, foreign(f" by {decision.operator} after {duration(seconds)} on the screen"))
         self.update_view()
         self.set_timer(RETURN_SECONDS, self._return)

@@ -21,6 +21,7 @@ class Shown(NamedTuple):
         banner: What it takes, whether its characters are what they look like, and what it does.
         paragraphs: The whole job.
         problem: Why it cannot be decided on whatever is typed; empty when it can.
+        expires_at: From when on nobody can decide on it, UTC; empty for never.
     """
 
     digest: str
@@ -28,6 +29,7 @@ class Shown(NamedTuple):
     banner: Line
     paragraphs: list[Paragraph]
     problem: str
+    expires_at: str = ""
 
 
 class Standing(NamedTuple):
@@ -82,6 +84,7 @@ def read_shown(run_dir: Path, state: RunState | None, proposal_id: str, with_fil
         _banner(job, attention(job)),
         document(sections, proposal_id),
         standing or problem,
+        item.expires_at,
     )
 
 

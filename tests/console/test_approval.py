@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -426,3 +427,23 @@ async def test_the_text_of_uploads_can_be_shown_and_starts_the_reading_again(tmp
         await driven.press("u")
         await driven.until(lambda: "print('tiny')" in driven.text("#body"), "the file's text")
         assert not approval.guard.seen_to_end or approval.against("approve")
+
+
+async def test_the_screen_says_how_much_time_is_left_and_locks_when_it_is_up(tmp_path: Path) -> None:
+    run = runs.waiting(tmp_path / "run")
+    attempt = run.writer.state.attempt(JOB)
+    assert attempt is not None
+    until = f"{run.time.wall + timedelta(hours=2):%Y-%m-%dT%H:%M:%S.%fZ}"
+    same = ("digest", "token", "task", "attempt", "kind", "summary", "change", "gpus", "limit_s", "job_dir", "proposer")
+    about = {name: getattr(attempt, name) for name in same}
+    run.record("job_proposed", "Proposed it", stage=attempt.stage, id=JOB, expires_at=until, **about)
+    async with console(run) as driven:
+        await driven.open_approval(JOB)
+        assert "left to decide" in driven.screen_text
+        assert f"it expires at {until}" in driven.screen_text
+        await driven.read_to_end()
+        run.time.go(3 * 3600)
+        await driven.press("a")
+        assert not driven.approval.field.has_focus
+        assert "its time was up at" in driven.screen_text
+        assert "EXPIRED" in driven.screen_text

@@ -119,7 +119,7 @@ def test_only_an_approved_attempt_is_ever_submitted() -> None:
         assert isinstance(step, Submit) == (outcome is Outcome.APPROVED)
 
 
-@pytest.mark.parametrize("outcome", [Outcome.EXPIRED, Outcome.INVALIDATED, Outcome.NOT_SUBMITTED])
+@pytest.mark.parametrize("outcome", [Outcome.INVALIDATED, Outcome.NOT_SUBMITTED])
 def test_what_surely_never_ran_is_proposed_again_as_a_new_attempt(outcome: Outcome) -> None:
     step = next_step(with_attempt(at("train"), TRAIN, outcome), PLAN, HERE)
     assert isinstance(step, Propose)
@@ -133,7 +133,7 @@ def test_attempts_that_come_to_nothing_again_and_again_need_a_person() -> None:
     assert isinstance(next_step(state, PLAN, HERE), AwaitOperator)
 
 
-@pytest.mark.parametrize("outcome", [Outcome.REJECTED, Outcome.REFUSED])
+@pytest.mark.parametrize("outcome", [Outcome.REJECTED, Outcome.REFUSED, Outcome.EXPIRED])
 def test_a_no_waits_for_the_operator_until_reopened(outcome: Outcome) -> None:
     state = with_attempt(at("train"), TRAIN, outcome)
     assert isinstance(next_step(state, PLAN, HERE), AwaitOperator)

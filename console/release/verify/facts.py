@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 
 class Word(StrEnum):
@@ -55,3 +56,22 @@ def not_checked(about: str, text: str) -> Fact:
 def told(holds: bool, about: str, text: str, otherwise: str) -> Fact:
     """One fact, in the words for its answer."""
     return ok(about, text) if holds else wrong(about, otherwise)
+
+
+def read(path: Path) -> bytes | None:
+    """The bytes of a file; None where there is none, or where it cannot be read as one."""
+    try:
+        return path.read_bytes() if path.is_file() and not path.is_symlink() else None
+    except OSError:
+        return None
+
+
+def kept(about: str, path: Path, wanted: bytes | None) -> Fact:
+    """A file that is exactly what the log says, or is not there where the log says nothing."""
+    data = read(path)
+    if wanted is None:
+        there = path.exists() or path.is_symlink()
+        return wrong(about, "the log knows nothing of it") if there else ok(about, "is not there, as the log says")
+    if data is None:
+        return wrong(about, "the log says that it was written, but there is none that can be read")
+    return told(data == wanted, about, "is what the log says", "it is not what the log says")

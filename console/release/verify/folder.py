@@ -12,25 +12,19 @@ from console.release import folder, queue
 from console.release.canonical import canonical, sha256
 from console.release.journal import Entry
 from console.release.report import render_report
+from console.release.rules import Rules, rules_of
 from console.release.state import Attempt, RunState
 from console.release.state_text import state_bytes
 from console.release.submission import outcome_of
 from console.release.thresholds import CATALOG_NAME
-from console.release.verify.facts import Fact, Facts, not_checked, ok, told, wrong
+from console.release.verify.facts import Fact, Facts, kept, not_checked, ok, read, told, wrong
+from console.release.verify.rules import check_rules
 
 PASSING = (folder.LIVE_NAME, "conductor.lock", "console.lock")
 """Files about the present, not part of the record."""
 
 _RECORD = (folder.LOG_NAME, folder.STATE_NAME, folder.REPORT_NAME, folder.RELEASE_NAME)
 _FOLDERS = ("submissions", "results", "requests")
-
-
-def read(path: Path) -> bytes | None:
-    """The bytes of a file; None where there is none, or where it cannot be read as one."""
-    try:
-        return path.read_bytes() if path.is_file() and not path.is_symlink() else None
-    except OSError:
-        return None
 
 
 def check_top(run_dir: Path, state: RunState, entries: list[Entry]) -> Facts:
@@ -84,10 +78,11 @@ def _digest(name: str, data: bytes | None, wanted: str, text: str) -> Fact:
 def check_submissions(run_dir: Path, state: RunState, entries: list[Entry]) -> Facts:
     """Every proposal: the job that was logged, the decision that was logged, used as the log says."""
     known = {attempt.id: attempt for attempt in state.attempts}
+    rules = rules_of(state.inputs)
     for name in _names(run_dir / "submissions"):
         about = f"submissions/{name}"
         if name in known:
-            yield from _check_proposal(run_dir, known.pop(name), entries)
+            yield from _check_proposal(run_dir, known.pop(name), entries, rules)
         elif name in state.refused:
             yield not_checked(about, "another program's proposal that was refused; no job of this release")
         elif name.startswith((".set-aside-", ".new-")):
@@ -98,7 +93,7 @@ def check_submissions(run_dir: Path, state: RunState, entries: list[Entry]) -> F
         yield wrong(f"submissions/{name}", "the log knows this proposal, but its folder is gone")
 
 
-def _check_proposal(run_dir: Path, attempt: Attempt, entries: list[Entry]) -> Facts:
+def _check_proposal(run_dir: Path, attempt: Attempt, entries: list[Entry], rules: Rules) -> Facts:
     about = f"submissions/{attempt.id}"
     place = run_dir / "submissions" / attempt.id
     logged = _events(entries, attempt.id)
@@ -108,9 +103,10 @@ def _check_proposal(run_dir: Path, attempt: Attempt, entries: list[Entry]) -> Fa
     yield _digest(f"{about}/proposal.json", read(place / "proposal.json"), wanted, "what was proposed, by whom and why")
     yield from _check_uploads(run_dir, attempt)
     yield from _check_decision(place, attempt, logged, about)
+    yield from check_rules(place, attempt, logged, rules)
     outcome = outcome_of(entries, attempt.id)
-    yield _kept(f"{about}/outcome.json", place / "outcome.json", None if outcome is None else canonical(outcome))
-    allowed = {"job.json", "proposal.json", "uploads", "decision.json", "used.json", "outcome.json"}
+    yield kept(f"{about}/outcome.json", place / "outcome.json", None if outcome is None else canonical(outcome))
+    allowed = {"job.json", "proposal.json", "uploads", "first.json", "decision.json", "used.json", "outcome.json"}
     for name in _names(place):
         if name not in allowed:
             yield wrong(f"{about}/{name}", "expected nothing of this name")
@@ -140,27 +136,16 @@ def _check_uploads(run_dir: Path, attempt: Attempt) -> Facts:
             yield wrong(f"{about}/{name}", "the job names no such file")
 
 
-def _kept(about: str, path: Path, wanted: bytes | None) -> Fact:
-    """A file that is exactly what the log says, or is not there where the log says nothing."""
-    data = read(path)
-    if wanted is None:
-        there = path.exists() or path.is_symlink()
-        return wrong(about, "the log knows nothing of it") if there else ok(about, "is not there, as the log says")
-    if data is None:
-        return wrong(about, "the log says that it was written, but there is none that can be read")
-    return told(data == wanted, about, "is what the log says", "it is not what the log says")
-
-
 def _check_decision(place: Path, attempt: Attempt, logged: Mapping[str, list[Mapping[str, Any]]], about: str) -> Facts:
     """One decision, on this digest, before one submission."""
     receipts = [item["receipt"] for item in logged.get("job_decided", []) if item.get("receipt")]
-    yield _kept(f"{about}/decision.json", place / "decision.json", canonical(receipts[0]) if receipts else None)
+    yield kept(f"{about}/decision.json", place / "decision.json", canonical(receipts[0]) if receipts else None)
     intents = logged.get("submit_intent", [])
     if not intents:
-        yield _kept(f"{about}/used.json", place / "used.json", None)
+        yield kept(f"{about}/used.json", place / "used.json", None)
         return
     used = queue.used_bytes(attempt.id, attempt.digest, datetime.fromisoformat(str(intents[0]["time"])))
-    yield _kept(f"{about}/used.json", place / "used.json", used)
+    yield kept(f"{about}/used.json", place / "used.json", used)
     approvals = [item for item in logged.get("job_decided", []) if item["decision"] == "approved"]
     good = [
         item

@@ -12,8 +12,8 @@ from console.release.journal import Entry
 from console.release.state import ReleaseVerdict, RunState, Stage, StageStatus
 from console.release.thresholds import CATALOG_NAME, named
 from console.release.triage import RULES
-from console.release.verify.facts import Fact, Facts, not_checked, ok, told, wrong
-from console.release.verify.folder import _files, read
+from console.release.verify.facts import Fact, Facts, not_checked, ok, read, told, wrong
+from console.release.verify.folder import _files
 from gates.registry import GATES, run
 from gates.verdict import FailureClass
 
