@@ -6,11 +6,9 @@ operator knows what it was; a jump host is logged in to like any other host, by 
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +16,17 @@ from typing import Any
 import asyncssh
 
 from backends.errors import CouldNotAsk, NeedsOperator
-from backends.hosts.known_hosts import keys_of, read_known_hosts
+from backends.hosts.deadlines import Deadlines
+from backends.hosts.host_keys import HOST_KEY, KnownKeys, problem, take
+from backends.hosts.known_hosts import fingerprint
+from backends.hosts.operator import NewHostKey, Operator, UnknownHostKey
 from backends.hosts.proxy import Proxy, expand
 from backends.hosts.ssh_target import SshTarget
 
-HOST_KEY, LOG_IN = "host key", "log in"
-"""What a NeedsOperator error of a login was about."""
+__all__ = ["HOST_KEY", "LOG_IN", "Login", "fingerprint", "log_in", "look"]
+
+LOG_IN = "log in"
+"""What a NeedsOperator error of a login was about, beside the host key."""
 
 _LOGIN_ADVICE = "check user and ssh_key in clusters.yaml, or load the key into your agent"
 _DIALOG_ADVICE = (
@@ -51,11 +54,6 @@ class Login:
     host_key: str
 
 
-def fingerprint(key: Any) -> str:
-    """A host key as `ssh-keygen -l` writes it, `ssh-ed25519 SHA256:...`."""
-    return "" if key is None else f"{key.get_algorithm()} {key.get_fingerprint()}"
-
-
 class _Client(asyncssh.SSHClient):
     """Hears what happens on a connection, and says yes to nothing.
 
@@ -68,11 +66,13 @@ class _Client(asyncssh.SSHClient):
         self._alive = alive
         self._lost = lost
         self.shown_key: Any = None
+        self._connection: Any = None
         self.keys_refused = False
         self.wanted: list[str] = []
         self.banner = ""
 
     def connection_made(self, conn: Any) -> None:
+        self._connection = conn
         # The library resets its keepalive timer at the same place, so answers to keepalives count here too.
         receive = conn.data_received
 
@@ -81,6 +81,12 @@ class _Client(asyncssh.SSHClient):
             receive(data, datatype)
 
         conn.data_received = data_received
+
+    @property
+    def accepted_key(self) -> str:
+        """The host key that was known and proven, empty before that."""
+        key = self._connection.get_server_host_key() if self._connection is not None else None
+        return "" if key is None or self.shown_key is not None else fingerprint(key)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost(str(exc) if exc is not None else "the link was closed")
@@ -116,29 +122,102 @@ class _Client(asyncssh.SSHClient):
         return None
 
 
-async def log_in(target: SshTarget, *, alive: Callable[[], None], lost: Callable[[str], None]) -> Login:
+async def log_in(
+    target: SshTarget,
+    *,
+    alive: Callable[[], None],
+    lost: Callable[[str], None],
+    operator: Operator | None = None,
+    deadlines: Deadlines | None = None,
+) -> Login:
     """Log in once, over its jump hosts where it has some.
 
     Args:
         target: Where and how.
         alive: Called whenever the host itself has sent something.
         lost: Called with the reason when the connection has ended.
+        operator: Who may take the key of a new host; None where nobody can be asked.
+        deadlines: The clocks that stand still while they are asked.
 
     Raises:
         NeedsOperator: When trying again will not help: host key, refused keys, a prompt, a file that cannot be read.
         CouldNotAsk: When it may succeed later.
     """
+    deadlines = deadlines or Deadlines()
+    async with _way(target, operator, deadlines) as hops:
+        way = _Way(hops[-1] if hops else None, deadlines)
+        try:
+            connection = await _connect(target, way, _Client(alive, lost))
+        except UnknownHostKey as unknown:
+            if operator is None:
+                raise
+            await take(unknown, operator)
+            # Once more, to that key and no other: it is the known one now.
+            connection = await _connect(target, way, _Client(alive, lost))
+    return Login(connection, hops, fingerprint(connection.get_server_host_key()))
+
+
+async def look(target: SshTarget, *, operator: Operator | None = None) -> NewHostKey | str:
+    """Ask a host for its key, and nothing else of it: no key of ours is shown and nothing is answered.
+
+    Args:
+        target: Where; its jump hosts are logged in to.
+        operator: Who may take the key of a new jump host.
+
+    Returns:
+        The key of a new host; or, of a known one, the fingerprint.
+
+    Raises:
+        NeedsOperator: As `log_in`, for a changed or revoked key too.
+        CouldNotAsk: When there was no answer.
+    """
+    deadlines = Deadlines()
+    client = _Client(_ignore, _ignore_reason)
+    async with _way(target, operator, deadlines) as hops:
+        try:
+            connection = await _connect(target, _Way(hops[-1] if hops else None, deadlines, bare=True), client)
+        except UnknownHostKey as unknown:
+            return unknown.key
+        except NeedsOperator as error:
+            if error.asked != LOG_IN or not client.accepted_key:
+                raise
+            return client.accepted_key
+        finally:
+            for hop in reversed(hops):
+                hop.abort()
+        connection.abort()
+    return client.accepted_key
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a connection is made, beside what the target says.
+
+    Attributes:
+        carrier: Connection to a jump host, None for none.
+        deadlines: Clocks for its time limit.
+        bare: Nothing of ours is shown.
+    """
+
+    carrier: Any
+    deadlines: Deadlines
+    bare: bool = False
+
+
+@contextlib.asynccontextmanager
+async def _way(target: SshTarget, operator: Operator | None, deadlines: Deadlines) -> AsyncIterator[tuple[Any, ...]]:
+    """Log in to the jump hosts of a target; what fails afterwards ends these connections."""
     hops: tuple[Any, ...] = ()
     if target.jump is not None:
-        carrier = await log_in(target.jump, alive=_ignore, lost=_ignore_reason)
+        jump = target.jump
+        carrier = await log_in(jump, alive=_ignore, lost=_ignore_reason, operator=operator, deadlines=deadlines)
         hops = (*carrier.hops, carrier.connection)
     try:
-        connection = await _connect(target, hops[-1] if hops else None, _Client(alive, lost))
+        yield hops
     except BaseException:
         for hop in reversed(hops):
             hop.abort()
         raise
-    return Login(connection, hops, fingerprint(connection.get_server_host_key()))
 
 
 def _ignore() -> None:
@@ -149,35 +228,37 @@ def _ignore_reason(reason: str) -> None:
     """The connection that it carries ends with it."""
 
 
-async def _connect(target: SshTarget, carrier: Any, client: _Client) -> Any:
-    known = _known_hosts(target)
-    options: dict[str, Any] = {**_keys(target), **dict(target.algorithms)}
+async def _connect(target: SshTarget, way: _Way, client: _Client) -> Any:
+    known = KnownKeys(target)
+    shown = {"client_keys": None, "agent_path": None} if way.bare else _keys(target)
+    options: dict[str, Any] = {**shown, **dict(target.algorithms)}
     with contextlib.ExitStack() as stack:
         proxy = None
-        if carrier is not None:
-            options["tunnel"] = carrier
+        if way.carrier is not None:
+            options["tunnel"] = way.carrier
         elif target.proxy_command is not None:
             command = expand(target.proxy_command, host=target.host, port=target.port, user=target.user)
             proxy = stack.enter_context(Proxy(command))
             options["proxy_command"] = proxy.words
         try:
-            async with asyncio.timeout(target.login_timeout_s):
+            async with way.deadlines.within(target.login_timeout_s):
                 return await asyncssh.connect(
                     target.host,
                     target.port,
                     username=target.user,
-                    known_hosts=functools.partial(_keys_of_target, known, target),
+                    known_hosts=known,
                     config=None,
                     client_factory=lambda: client,
-                    preferred_auth=_METHODS,
+                    preferred_auth="none" if way.bare else _METHODS,
                     keepalive_interval=target.keepalive_s,
                     keepalive_count_max=3,
-                    login_timeout=target.login_timeout_s,
+                    # The library's own limit cannot stand still; ours covers the same.
+                    login_timeout=0,
                     utf8_decode_errors="replace",
                     **options,
                 )
         except (asyncssh.HostKeyNotVerifiable, asyncssh.KeyExchangeFailed) as error:
-            raise _key_problem(target, known, client, error) from None
+            raise problem(target, known, client.shown_key, error) from None
         except (asyncssh.PermissionDenied, asyncssh.KeyImportError) as error:
             raise _refusal(target, client, str(error)) from None
         except (OSError, TimeoutError, asyncssh.Error) as error:
@@ -188,38 +269,6 @@ async def _connect(target: SshTarget, carrier: Any, client: _Client) -> Any:
         except ValueError as error:
             advice = "correct the list of algorithms in your SSH configuration, or leave it out"
             raise NeedsOperator(target.name, LOG_IN, str(error), advice) from None
-
-
-def _keys_of_target(known: Any, target: SshTarget, host: str, address: str, port: int | None) -> Any:
-    """The known keys; under an alias neither address nor port count, as with OpenSSH."""
-    if target.host_key_alias is not None:
-        return keys_of(known, target.host_key_alias, "", None)
-    return keys_of(known, host, address, port)
-
-
-def _known_hosts(target: SshTarget) -> Any:
-    try:
-        return read_known_hosts(target.known_hosts, *target.other_known_hosts)
-    except OSError as error:
-        path = error.filename or target.known_hosts
-        advice = f"make {path} readable, or name another file as known_hosts in clusters.yaml"
-        raise NeedsOperator(target.name, "read the known hosts", str(error), advice) from None
-
-
-def _key_problem(target: SshTarget, known: Any, client: _Client, error: Exception) -> NeedsOperator:
-    """Whether the host is unknown or shows another key: asyncssh reports both alike."""
-    place = f"{target.known_as} port {target.port}"
-    files = " or ".join(str(path) for path in (target.known_hosts, *target.other_known_hosts))
-    shown = f" ({fingerprint(client.shown_key)})" if client.shown_key is not None else ""
-    if "revoked" in str(error):
-        advice = f"STOP: {place} shows a key that {files} has revoked; ask its administrators"
-    elif any(_keys_of_target(known, target, target.host, "", target.port)[:2]):
-        advice = f"STOP: {place} shows another key{shown} than {files} has; ask its administrators"
-    elif isinstance(error, asyncssh.KeyExchangeFailed):
-        advice = f"{place} and gonogo have no algorithm in common; `ssh -v` shows what it offers"
-    else:
-        advice = f"{place} is not in {files}; compare its fingerprint{shown}, then add it with ssh"
-    return NeedsOperator(target.name, HOST_KEY, str(error), advice)
 
 
 def _refusal(target: SshTarget, client: _Client, said: str) -> NeedsOperator:

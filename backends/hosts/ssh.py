@@ -10,11 +10,14 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from backends.errors import CouldNotAsk, NeedsOperator
 from backends.hosts.base import Link, LinkState
+from backends.hosts.deadlines import Deadlines, Patient
 from backends.hosts.framing import COMMAND, frame, unframe
+from backends.hosts.operator import Operator
 from backends.hosts.shell import Pipes, ShellHost
 from backends.hosts.ssh_target import SshTarget
 
@@ -44,6 +47,7 @@ class SshHost(ShellHost):
         target: Where and how to log in.
         monotonic: Seconds that only go forward.
         uniform: Random number between two bounds, for the jitter of the back-off.
+        operator: Who is asked what only a person can answer; None where nobody can be asked.
     """
 
     def __init__(
@@ -52,11 +56,14 @@ class SshHost(ShellHost):
         *,
         monotonic: Callable[[], float] = time.monotonic,
         uniform: Callable[[float, float], float] = random.uniform,
+        operator: Operator | None = None,
     ) -> None:
         self.name = target.name
         self._target = target
         self._monotonic = monotonic
         self._uniform = uniform
+        self._operator = operator
+        self._deadlines = Deadlines()
         self._link = Link(LinkState.DOWN, None)
         self._seen: float | None = None
         self._connection: Any = None
@@ -90,6 +97,9 @@ class SshHost(ShellHost):
     def reached(self) -> bool:
         """Whether the host itself has ever sent anything."""
         return self._seen is not None
+
+    def _within(self, seconds: float) -> AbstractAsyncContextManager[None]:
+        return self._deadlines.within(seconds)
 
     def _set(self, state: LinkState, detail: str = "") -> None:
         self._link = Link(state, None, detail)
@@ -188,7 +198,13 @@ class SshHost(ShellHost):
         # What ends late must not be taken for the end of what came after it.
         self._latest = login = object()
         try:
-            return await log_in(self._target, alive=self._alive, lost=lambda reason: self._heard_of_loss(login, reason))
+            return await log_in(
+                self._target,
+                alive=self._alive,
+                lost=lambda reason: self._heard_of_loss(login, reason),
+                operator=self._operator and Patient(self._operator, self._deadlines),
+                deadlines=self._deadlines,
+            )
         except NeedsOperator as error:
             self._refused = error
             self._set(LinkState.NEEDS_OPERATOR, f"{error.said}; {error.advice}")
@@ -222,7 +238,7 @@ class SshHost(ShellHost):
         """
         framed = frame(":")
         try:
-            async with asyncio.timeout(timeout):
+            async with self._within(timeout):
                 stdout, stderr = await self._exchange(framed.stdin)
         except TimeoutError:
             raise CouldNotAsk(self.name, "run a script", f"no answer within {timeout:g} s") from None
