@@ -39,6 +39,16 @@ class NewHostKey:
     looked_in: tuple[Path, ...]
     entry: str
 
+    @property
+    def compare_with(self) -> str:
+        """What the fingerprint is to be compared with, in words."""
+        kind = {"ssh-ed25519": "ed25519", "ssh-rsa": "rsa"}.get(self.algorithm, "*")
+        kind = "ecdsa" if self.algorithm.startswith("ecdsa-") else kind
+        return (
+            "the site's own page, or with what its administrators see there: "
+            f"ssh-keygen -lf /etc/ssh/ssh_host_{kind}_key.pub"
+        )
+
 
 class Secret(StrEnum):
     """What kind of answer is asked for."""

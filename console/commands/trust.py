@@ -127,15 +127,8 @@ def describe(key: NewHostKey) -> list[str]:
         f"  fingerprint  {key.fingerprint}",
         f"  looked in    {', '.join(map(str, key.looked_in))}",
         f"  written to   {key.file}",
-        f"compare it with {compare_with(key)}",
+        f"compare it with {key.compare_with}",
     ]
-
-
-def compare_with(key: NewHostKey) -> str:
-    """What a fingerprint is to be compared with."""
-    kind = {"ssh-ed25519": "ed25519", "ssh-rsa": "rsa"}.get(key.algorithm, "ecdsa" if "ecdsa" in key.algorithm else "*")
-    file = f"/etc/ssh/ssh_host_{kind}_key.pub"
-    return f"the site's own page, or with what its administrators see there: ssh-keygen -lf {file}"
 
 
 def _typed() -> str:
