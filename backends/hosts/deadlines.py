@@ -57,9 +57,13 @@ class Patient:
     Args:
         operator: Who is asked.
         deadlines: The clocks.
+
+    Attributes:
+        asked: Whether they were asked for anything to type.
     """
 
     def __init__(self, operator: Operator, deadlines: Deadlines) -> None:
+        self.asked = False
         self._operator = operator
         self._deadlines = deadlines
 
@@ -70,6 +74,7 @@ class Patient:
 
     async def answers(self, question: Question) -> Answers | None:
         """See `Operator.answers`."""
+        self.asked = True
         with self._deadlines.standing_still():
             return await self._operator.answers(question)
 

@@ -1,16 +1,14 @@
 """One login: host key held against what is known, keys shown once, and what the server wanted instead, in its words.
 
-Nothing here tries again. A server that wants a password or a second factor gets no answer and is quoted, so that the
-operator knows what it was; a jump host is logged in to like any other host, by the same rules.
+Nothing here tries again. A server that wants a password or a second factor is answered by the operator, once, where
+one can be asked; else it gets no answer and is quoted. A jump host is logged in to like any other, by the same rules.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import asyncssh
@@ -19,24 +17,23 @@ from backends.errors import CouldNotAsk, NeedsOperator
 from backends.hosts.deadlines import Deadlines
 from backends.hosts.host_keys import HOST_KEY, KnownKeys, problem, take
 from backends.hosts.known_hosts import fingerprint
+from backends.hosts.login_client import LONGEST_PROMPT, Client
 from backends.hosts.operator import NewHostKey, Operator, UnknownHostKey
+from backends.hosts.private_keys import LOG_IN, LOGIN_ADVICE, shown_keys
 from backends.hosts.proxy import Proxy, expand
 from backends.hosts.ssh_target import SshTarget
 
 __all__ = ["HOST_KEY", "LOG_IN", "Login", "fingerprint", "log_in", "look"]
 
-LOG_IN = "log in"
-"""What a NeedsOperator error of a login was about, beside the host key."""
-
-_LOGIN_ADVICE = "check user and ssh_key in clusters.yaml, or load the key into your agent"
 _DIALOG_ADVICE = (
-    "gonogo answers no prompts: use a key that the server takes by itself (an agent's, a certificate), "
-    "or reach the host through a connection of your own (ssh_proxy in clusters.yaml)"
+    "nobody can be asked here: take the run up in the console (`gonogo resume` without --headless), use a key that the "
+    "server takes by itself (an agent's, a certificate), or reach the host through a connection of your own (ssh_proxy "
+    "in clusters.yaml)"
 )
+_AGAIN_ADVICE = "nothing is answered twice: `gonogo resume` logs in once more, when you are ready to answer"
 
 # Keys come first whatever order a server names, so that no prompt is begun where a key would do.
 _METHODS = "gssapi-keyex,gssapi-with-mic,hostbased,publickey,keyboard-interactive,password"
-_LONGEST_PROMPT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,74 +49,6 @@ class Login:
     connection: Any
     hops: tuple[Any, ...]
     host_key: str
-
-
-class _Client(asyncssh.SSHClient):
-    """Hears what happens on a connection, and says yes to nothing.
-
-    Args:
-        alive: Called whenever the host has sent something.
-        lost: Called with the reason when the connection has ended.
-    """
-
-    def __init__(self, alive: Callable[[], None], lost: Callable[[str], None]) -> None:
-        self._alive = alive
-        self._lost = lost
-        self.shown_key: Any = None
-        self._connection: Any = None
-        self.keys_refused = False
-        self.wanted: list[str] = []
-        self.banner = ""
-
-    def connection_made(self, conn: Any) -> None:
-        self._connection = conn
-        # The library resets its keepalive timer at the same place, so answers to keepalives count here too.
-        receive = conn.data_received
-
-        def data_received(data: bytes, datatype: Any = None) -> None:
-            self._alive()
-            receive(data, datatype)
-
-        conn.data_received = data_received
-
-    @property
-    def accepted_key(self) -> str:
-        """The host key that was known and proven, empty before that."""
-        key = self._connection.get_server_host_key() if self._connection is not None else None
-        return "" if key is None or self.shown_key is not None else fingerprint(key)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._lost(str(exc) if exc is not None else "the link was closed")
-
-    def validate_host_public_key(self, host: str, addr: str, port: int, key: Any) -> bool:
-        # Called for an unknown key and for a changed one alike.
-        self.shown_key = key
-        return False
-
-    def auth_banner_received(self, msg: str, lang: str) -> None:
-        self.banner = msg
-
-    def public_key_auth_requested(self) -> Any:
-        self.keys_refused = True
-        return None
-
-    def password_auth_requested(self) -> Any:
-        self.wanted.append("a password")
-        return None
-
-    def kbdint_auth_requested(self) -> Any:
-        if self.keys_refused:
-            # It would only ask for the password instead, and count a wrong one.
-            self.wanted.append("a dialog (keyboard-interactive)")
-            return None
-        return ""
-
-    def kbdint_challenge_received(self, name: str, instructions: str, lang: str, prompts: Any) -> Any:
-        if not prompts:
-            return []
-        words = " / ".join(" ".join(f"{instructions} {prompt}".split()) for prompt, _ in prompts)
-        self.wanted.append(f'an answer to "{words[:_LONGEST_PROMPT]}"')
-        return None
 
 
 async def log_in(
@@ -145,16 +74,18 @@ async def log_in(
     """
     deadlines = deadlines or Deadlines()
     async with _way(target, operator, deadlines) as hops:
-        way = _Way(hops[-1] if hops else None, deadlines)
+        way = _Way(hops[-1] if hops else None, deadlines, operator)
+        client = Client(target, alive, lost, operator)
         try:
-            connection = await _connect(target, way, _Client(alive, lost))
+            connection = await _connect(target, way, client)
         except UnknownHostKey as unknown:
             if operator is None:
                 raise
             await take(unknown, operator)
             # Once more, to that key and no other: it is the known one now.
-            connection = await _connect(target, way, _Client(alive, lost))
-    return Login(connection, hops, fingerprint(connection.get_server_host_key()))
+            client = Client(target, alive, lost, operator)
+            connection = await _connect(target, way, client)
+    return Login(connection, hops, client.accepted_key)
 
 
 async def look(target: SshTarget, *, operator: Operator | None = None) -> NewHostKey | str:
@@ -172,10 +103,10 @@ async def look(target: SshTarget, *, operator: Operator | None = None) -> NewHos
         CouldNotAsk: When there was no answer.
     """
     deadlines = Deadlines()
-    client = _Client(_ignore, _ignore_reason)
+    client = Client(target, _ignore, _ignore_reason)
     async with _way(target, operator, deadlines) as hops:
         try:
-            connection = await _connect(target, _Way(hops[-1] if hops else None, deadlines, bare=True), client)
+            connection = await _connect(target, _Way(hops[-1] if hops else None, deadlines, None, bare=True), client)
         except UnknownHostKey as unknown:
             return unknown.key
         except NeedsOperator as error:
@@ -196,11 +127,13 @@ class _Way:
     Attributes:
         carrier: Connection to a jump host, None for none.
         deadlines: Clocks for its time limit.
+        operator: Who is asked; None where nobody can be.
         bare: Nothing of ours is shown.
     """
 
     carrier: Any
     deadlines: Deadlines
+    operator: Operator | None
     bare: bool = False
 
 
@@ -228,9 +161,9 @@ def _ignore_reason(reason: str) -> None:
     """The connection that it carries ends with it."""
 
 
-async def _connect(target: SshTarget, way: _Way, client: _Client) -> Any:
+async def _connect(target: SshTarget, way: _Way, client: Client) -> Any:
     known = KnownKeys(target)
-    shown = {"client_keys": None, "agent_path": None} if way.bare else _keys(target)
+    shown = {"client_keys": None, "agent_path": None} if way.bare else await shown_keys(target, way.operator)
     options: dict[str, Any] = {**shown, **dict(target.algorithms)}
     with contextlib.ExitStack() as stack:
         proxy = None
@@ -271,60 +204,15 @@ async def _connect(target: SshTarget, way: _Way, client: _Client) -> Any:
             raise NeedsOperator(target.name, LOG_IN, str(error), advice) from None
 
 
-def _refusal(target: SshTarget, client: _Client, said: str) -> NeedsOperator:
+def _refusal(target: SshTarget, client: Client, said: str) -> NeedsOperator:
     """Refused: whether it was our keys, or an answer that only a person can give."""
     wanted = " or ".join(dict.fromkeys(client.wanted))
     if wanted:
         said = f"{said}; the server asked for {wanted}"
-    banner = " ".join(client.banner.split())[:_LONGEST_PROMPT]
+    banner = " ".join(client.banner.split())[:LONGEST_PROMPT]
     if banner:
         said = f"{said}; its banner: {banner}"
+    if client.gave_up:
+        return NeedsOperator(target.name, LOG_IN, f"{said}; {client.gave_up}", _AGAIN_ADVICE)
     only_dialog = wanted and not client.keys_refused
-    return NeedsOperator(target.name, LOG_IN, said, _DIALOG_ADVICE if only_dialog else _LOGIN_ADVICE)
-
-
-def _keys(target: SshTarget) -> Mapping[str, Any]:
-    """Which keys are shown: the one that is named, those of the configuration, or the agent's and the default ones."""
-    agent = os.environ.get("SSH_AUTH_SOCK", "") if target.agent is None else target.agent
-    options: dict[str, Any] = {"agent_path": agent or None}
-    if target.key is not None:
-        return _named_key(target, target.key, options)
-    if not target.keys:
-        return options
-    opened, locked = [], []
-    for path in target.keys:
-        try:
-            asyncssh.read_private_key(str(path))
-        except OSError:
-            continue
-        except asyncssh.KeyImportError:
-            locked.append(path)
-        else:
-            opened.append(str(path))
-    if not opened and not agent:
-        names = ", ".join(map(str, target.keys))
-        said = f"no key that can be used: {names}{' (with a passphrase)' if locked else ''}"
-        raise NeedsOperator(target.name, LOG_IN, said, _LOGIN_ADVICE)
-    options["client_keys"] = opened or None
-    if target.only_keys:
-        options["agent_identities"] = [str(public) for path in target.keys if (public := _public(path)).exists()]
-        if not options["agent_identities"]:
-            options.update(agent_path=None, agent_identities=None)
-    return options
-
-
-def _public(private: Path) -> Path:
-    return private.with_name(f"{private.name}.pub")
-
-
-def _named_key(target: SshTarget, key: Path, options: dict[str, Any]) -> Mapping[str, Any]:
-    try:
-        asyncssh.read_private_key(str(key))
-    except OSError as error:
-        raise NeedsOperator(target.name, "read the key", str(error), _LOGIN_ADVICE) from None
-    except asyncssh.KeyImportError as error:
-        if "assphrase" not in str(error) or not options["agent_path"]:
-            raise NeedsOperator(target.name, LOG_IN, f"{key}: {error}", _LOGIN_ADVICE) from None
-        # We ask for no passphrases; the agent may have this key, opened.
-        return {**options, "agent_identities": [str(_public(key))] if _public(key).exists() else None}
-    return {"client_keys": [str(key)], "agent_path": None}
+    return NeedsOperator(target.name, LOG_IN, said, _DIALOG_ADVICE if only_dialog else LOGIN_ADVICE)

@@ -11,7 +11,7 @@ import random
 import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, NoReturn
 
 from backends.errors import CouldNotAsk, NeedsOperator
 from backends.hosts.base import Link, LinkState
@@ -62,8 +62,8 @@ class SshHost(ShellHost):
         self._target = target
         self._monotonic = monotonic
         self._uniform = uniform
-        self._operator = operator
         self._deadlines = Deadlines()
+        self._operator = Patient(operator, self._deadlines) if operator is not None else None
         self._link = Link(LinkState.DOWN, None)
         self._seen: float | None = None
         self._connection: Any = None
@@ -183,6 +183,7 @@ class SshHost(ShellHost):
             wait = self._not_before - self._monotonic()
             if wait > 0:
                 await asyncio.sleep(wait)
+            await self._ask_before_asking()
             self._not_before = self._monotonic() + LOGIN_FLOOR_S
             self._set(LinkState.CONNECTING)
             login = await self._log_in()
@@ -190,6 +191,23 @@ class SshHost(ShellHost):
             self._failures = 0
             self._set(LinkState.UP)
             return self._connection
+
+    async def _ask_before_asking(self) -> None:
+        """A login that asked for something is begun again only when the operator says so.
+
+        A server may send a code or count an attempt as soon as the login begins, whoever is there.
+        """
+        if self._operator is None or not self._operator.asked:
+            return
+        why = self._link.detail or "the link was lost"
+        if not await self._operator.logs_in_again(self.name, why):
+            advice = "`gonogo resume` logs in again, when you are ready to answer"
+            self._refuse(NeedsOperator(self.name, "log in", f"no new login was wanted ({why})", advice))
+
+    def _refuse(self, error: NeedsOperator) -> NoReturn:
+        self._refused = error
+        self._set(LinkState.NEEDS_OPERATOR, f"{error.said}; {error.advice}")
+        raise error
 
     async def _log_in(self) -> Any:
         from backends.hosts.login import log_in
@@ -202,13 +220,11 @@ class SshHost(ShellHost):
                 self._target,
                 alive=self._alive,
                 lost=lambda reason: self._heard_of_loss(login, reason),
-                operator=self._operator and Patient(self._operator, self._deadlines),
+                operator=self._operator,
                 deadlines=self._deadlines,
             )
         except NeedsOperator as error:
-            self._refused = error
-            self._set(LinkState.NEEDS_OPERATOR, f"{error.said}; {error.advice}")
-            raise
+            self._refuse(error)
         except CouldNotAsk as error:
             self._back_off(error.said)
             raise
