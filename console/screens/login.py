@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets._input import Input
@@ -24,7 +24,7 @@ from console.widgets.strips import Words
 TAKE, AGAIN = "trust", "login"
 """Words that must be typed: to take a new key, to begin another login."""
 
-LONGEST_WORDS = 600
+LONGEST_WORDS = 300
 """Characters of a server's words that are shown; a prompt is a line, and what is longer is cut with a mark."""
 
 MOST_FIELDS = 12
@@ -215,7 +215,7 @@ class Prompts(_Asking):
                     if words.strip()
                 ),
             )
-            with VerticalScroll(id="fields"):
+            with Vertical(id="fields"):
                 for number, prompt in enumerate(question.prompts):
                     yield Words(_asked(prompt))
                     yield Input(id=f"answer-{number}", password=not prompt.echo, compact=True)
