@@ -14,7 +14,15 @@ from typing import Any
 import asyncssh
 
 from backends.errors import NeedsOperator
-from backends.hosts.known_hosts import append_entry, entry_of, fingerprint, keys_of, places_of, read_known_hosts
+from backends.hosts.known_hosts import (
+    DEFAULT_PORT,
+    append_entry,
+    entry_of,
+    fingerprint,
+    keys_of,
+    places_of,
+    read_known_hosts,
+)
 from backends.hosts.operator import NewHostKey, Operator, UnknownHostKey
 from backends.hosts.ssh_target import SshTarget
 from backends.quoting import quote
@@ -63,6 +71,20 @@ class KnownKeys:
         """What was found for them."""
         return keys_of(self._known, *self.asked)
 
+    def entry_name(self) -> tuple[str, bool]:
+        """The name under which an entry was found, and whether that is one without the port that it was asked for.
+
+        The library takes an entry without a port where there is none with it.
+        """
+        host, address, port = self.asked
+        names = [name for name in (host, address) if name]
+        marked = [f"[{name}]:{port}" for name in names] if port not in (None, DEFAULT_PORT) else names
+        for name in marked:
+            if any(keys_of(self._known, name, "", None)):
+                return name, False
+        bare = next((name for name in names if any(keys_of(self._known, name, "", None))), names[0])
+        return bare, marked != names
+
 
 def problem(target: SshTarget, known: KnownKeys, shown: Any, error: Exception) -> NeedsOperator:
     """What a refused host key means.
@@ -101,12 +123,17 @@ def _where(known: KnownKeys, keys: list[Any]) -> str:
 
 
 def _removal(target: SshTarget, known: KnownKeys, keys: list[Any]) -> str:
-    """The command that takes the old key out of each file that has it."""
-    name = target.known_as
-    if target.host_key_alias is None and target.port != 22:
-        name = f"[{name}]:{target.port}"
+    """The command that takes the old key out of each file that has it, and what else the entry may be."""
+    name, other = known.entry_name()
     files = dict.fromkeys(place.file for place in places_of(keys, known.files, *known.asked))
-    return " and ".join(f"`ssh-keygen -R {quote(name)} -f {quote(str(file))}`" for file in files) or "`ssh-keygen -R`"
+    commands = [f"ssh-keygen -R {quote(name)} -f {quote(str(file))}" for file in files] or ["ssh-keygen -R"]
+    words = " and ".join(f"`{command}`" for command in commands)
+    if other:
+        words += (
+            f" (that entry names {name} without port {target.port}: where it is another server's, give this one a "
+            "HostKeyAlias in your SSH configuration instead)"
+        )
+    return words
 
 
 def _new(target: SshTarget, known: KnownKeys, shown: Any, said: str, where: str) -> NeedsOperator:

@@ -127,6 +127,18 @@ async def test_a_key_that_is_known_for_the_address_only_is_no_new_host(server: S
     operator = Asked(takes=True)
     error = await refused(SshHost(replace(target, host="localhost"), operator=operator))
     assert error.advice.startswith("STOP")
+    assert f"ssh-keygen -R '[127.0.0.1]:{server.port}'" in error.advice
+    assert operator.keys == []
+
+
+async def test_a_key_that_is_known_without_the_port_is_no_new_host_and_may_be_another_server(server: Server) -> None:
+    target = await server.start()
+    server.know(other_key(), name="127.0.0.1")
+    operator = Asked(takes=True)
+    error = await refused(SshHost(target, operator=operator))
+    assert error.advice.startswith("STOP")
+    assert "ssh-keygen -R 127.0.0.1 -f" in error.advice
+    assert "HostKeyAlias" in error.advice
     assert operator.keys == []
 
 
