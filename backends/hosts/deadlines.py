@@ -16,6 +16,11 @@ class Deadlines:
         self._open: dict[asyncio.Timeout, float] = {}
         self._asking = 0
 
+    @property
+    def asking(self) -> bool:
+        """Whether the operator is being asked now."""
+        return self._asking > 0
+
     @asynccontextmanager
     async def within(self, seconds: float) -> AsyncIterator[None]:
         """Do something within so many seconds, not counting those in which the operator is asked.

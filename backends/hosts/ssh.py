@@ -80,6 +80,8 @@ class SshHost(ShellHost):
     def link(self) -> Link:
         """The connection as it stands now; up, but suspect where even a keepalive message was not answered."""
         link = self._link
+        if self._deadlines.asking:
+            return Link(LinkState.CONNECTING, self._seen, "waits for the operator's answer")
         if link.state is not LinkState.UP or self._seen is None:
             return Link(link.state, self._seen, link.detail)
         silent = self._monotonic() - self._seen

@@ -144,11 +144,13 @@ async def test_typing_takes_as_long_as_it_takes(make: Make) -> None:
     seen: list[float | None] = []
 
     async def look() -> None:
+        assert host.link.detail == "waits for the operator's answer"
         seen.extend(limit.when() for limit in host._deadlines._open)
 
     host = SshHost(await server.start(), operator=Asked(replies=[("pw",)], before=look))
     assert (await host.run("echo in")).stdout == b"in\n"
     assert seen == [None, None]
+    assert host.link.detail == ""
     await host.close()
 
 
