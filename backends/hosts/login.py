@@ -193,15 +193,22 @@ async def _connect(target: SshTarget, way: _Way, client: Client) -> Any:
         except (asyncssh.HostKeyNotVerifiable, asyncssh.KeyExchangeFailed) as error:
             raise problem(target, known, client.shown_key, error) from None
         except (asyncssh.PermissionDenied, asyncssh.KeyImportError) as error:
-            raise _refusal(target, client, str(error)) from None
+            raise _refusal(target, client, _words_of(error, client)) from None
         except (OSError, TimeoutError, asyncssh.Error) as error:
-            said = str(error) or f"no login within {target.login_timeout_s:g} s"
+            said = _words_of(error, client) or f"no login within {target.login_timeout_s:g} s"
             if proxy is not None and proxy.said():
                 said = f"{said}; the proxy command said: {proxy.said()}"
             raise CouldNotAsk(target.name, LOG_IN, said) from None
         except ValueError as error:
             advice = "correct the list of algorithms in your SSH configuration, or leave it out"
             raise NeedsOperator(target.name, LOG_IN, str(error), advice) from None
+
+
+def _words_of(error: Exception, client: Client) -> str:
+    """The words of an error. A server's parting words could quote what somebody has typed: those are left out."""
+    if client.answered and isinstance(error, asyncssh.DisconnectError):
+        return f"the login ended after an answer was given ({type(error).__name__})"
+    return str(error)
 
 
 def _refusal(target: SshTarget, client: Client, said: str) -> NeedsOperator:

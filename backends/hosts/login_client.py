@@ -97,8 +97,9 @@ class Client(asyncssh.SSHClient):
         return False
 
     def auth_banner_received(self, msg: str, lang: str) -> None:
-        """Remember it."""
-        self.banner = msg
+        """Remember it, unless it could quote what somebody has typed."""
+        if not self.answered:
+            self.banner = msg
 
     def public_key_auth_requested(self) -> Any:
         """No further key."""

@@ -62,6 +62,7 @@ class Server:
         rounds: Prompts of its dialog, one entry for each round.
         right: The answers that it takes, one entry for each round.
         endless: The dialog never ends.
+        quotes: Code of the disconnection by which it quotes a password.
     """
 
     def __init__(
@@ -73,11 +74,12 @@ class Server:
         rounds: Sequence[Round] = (),
         right: Sequence[tuple[str, ...]] = (),
         endless: bool = False,
+        quotes: int | None = None,
         title: str = "Login",
         instructions: str = "Second factor.",
     ) -> None:
         self.folder, self.takes_key, self.password = folder, key, password
-        self.rounds, self.right, self.endless = rounds, right, endless
+        self.rounds, self.right, self.endless, self.quotes = rounds, right, endless, quotes
         self.title, self.instructions = title, instructions
         self.logins = self.dialogs = self.asked = 0
         self.heard: list[tuple[str, ...]] = []
@@ -145,6 +147,10 @@ class Login(asyncssh.SSHServer):
 
     def validate_password(self, username: str, password: str) -> bool:
         self.server.heard.append((password,))
+        if self.server.quotes is not None:
+            connection = self.server.connections[-1]
+            connection.send_auth_banner(f"you said {password}")
+            connection.disconnect(self.server.quotes, f"you said {password}")
         return password == self.server.password
 
     def kbdint_auth_supported(self) -> bool:

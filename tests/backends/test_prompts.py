@@ -138,6 +138,17 @@ async def test_a_server_that_quotes_an_answer_gets_it_into_no_message(make: Make
     assert nothing_of("secret-1", host, error)
 
 
+@pytest.mark.parametrize("code", [asyncssh.DISC_BY_APPLICATION, asyncssh.DISC_NO_MORE_AUTH_METHODS_AVAILABLE])
+async def test_a_server_that_hangs_up_with_what_was_typed_gets_it_into_no_message(make: Make, code: int) -> None:
+    server = make(key=False, password="right", quotes=code)
+    host = SshHost(await server.start(), operator=Asked(replies=[("secret-1",)]))
+    with pytest.raises(CouldNotAsk) as error:
+        await host.run("true")
+    assert server.heard == [("secret-1",)]
+    assert "after an answer was given" in error.value.said
+    assert nothing_of("secret-1", host, error.value)
+
+
 async def test_typing_takes_as_long_as_it_takes(make: Make) -> None:
     """The limits of a question to the cluster, and of a login, stand still meanwhile, and go on afterwards."""
     server = make(key=False, password="pw")
