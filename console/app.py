@@ -12,7 +12,7 @@ import signal
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App
 from textual.screen import Screen
@@ -25,6 +25,9 @@ from console.screens.board import Board
 from console.session import Session, open_session
 from console.snapshot import Snapshot
 from console.widgets.header import Conducting
+
+if TYPE_CHECKING:
+    from console.screen_operator import ScreenOperator
 
 REFRESH_SECONDS = 0.25
 """At most so often is the screen drawn again because files changed."""
@@ -338,13 +341,20 @@ def _import_conductor() -> None:
             importlib.import_module(name)
 
 
-def run_console(run_dir: Path, *, read_only: bool = False, start_conductor: StartConductor | None = None) -> int:
+def run_console(
+    run_dir: Path,
+    *,
+    read_only: bool = False,
+    start_conductor: StartConductor | None = None,
+    operator: ScreenOperator | None = None,
+) -> int:
     """Open the console on a run folder and stay until the operator leaves.
 
     Args:
         run_dir: The run folder.
         read_only: Look on only.
         start_conductor: Conducts the run inside this console; None where somebody else does.
+        operator: Through whom that conductor asks whoever sits at this console.
 
     Returns:
         The conductor's exit status where one ended in here; 5 or 130 where it was stopped (a job waited for the
@@ -356,6 +366,8 @@ def run_console(run_dir: Path, *, read_only: bool = False, start_conductor: Star
     session = open_session(run_dir, read_only=read_only)
     try:
         app = GonogoApp(session, start_conductor)
+        if operator is not None:
+            operator.app = app
         status = app.run()
         if app.error is not None:
             raise app.error

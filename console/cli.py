@@ -136,8 +136,14 @@ COMMANDS = (
     ),
     Command(
         "cluster",
-        "check whether a cluster is ready for a release, or list the clusters",
-        ("gonogo cluster check", "gonogo cluster check alpha --json", "gonogo cluster list --clusters clusters.yaml"),
+        "check whether a cluster is ready for a release, trust its host key, or list the clusters",
+        (
+            "gonogo cluster check",
+            "gonogo cluster check alpha --json",
+            "gonogo cluster trust alpha",
+            "gonogo cluster trust alpha --fingerprint SHA256:...",
+            "gonogo cluster list --clusters clusters.yaml",
+        ),
         "cluster",
     ),
     Command(

@@ -8,6 +8,7 @@ import hashlib
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from backends.errors import CouldNotAsk, FileMissing
@@ -129,6 +130,10 @@ class ShellHost(ABC):
     def link(self) -> Link:
         """The connection as it stands now."""
 
+    def _within(self, seconds: float) -> AbstractAsyncContextManager[object]:
+        """The time limit of one question; raises TimeoutError when it has passed."""
+        return asyncio.timeout(seconds)
+
     @abstractmethod
     async def _exchange(self, stdin: bytes) -> tuple[bytes, bytes]:
         """Run the fixed command with these bytes on its standard input; returns both outputs.
@@ -149,7 +154,7 @@ class ShellHost(ABC):
         """Start a script that stays; see `backends.hosts.base.Host.converse`."""
         framed = opening(script, args)
         try:
-            async with asyncio.timeout(timeout):
+            async with self._within(timeout):
                 pipes = await self._open(framed.stdin)
         except TimeoutError:
             raise CouldNotAsk(self.name, "start a script", f"no answer within {timeout:g} s") from None
@@ -169,7 +174,7 @@ class ShellHost(ABC):
         framed = frame(script, args, data)
         asked = " ".join(script.split())[:60]
         try:
-            async with asyncio.timeout(timeout):
+            async with self._within(timeout):
                 stdout, stderr = await self._exchange(framed.stdin)
         except TimeoutError:
             raise CouldNotAsk(self.name, asked, f"no answer within {timeout:g} s") from None

@@ -10,11 +10,14 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
-from typing import Any
+from contextlib import AbstractAsyncContextManager
+from typing import Any, NoReturn
 
 from backends.errors import CouldNotAsk, NeedsOperator
 from backends.hosts.base import Link, LinkState
+from backends.hosts.deadlines import Deadlines, Patient
 from backends.hosts.framing import COMMAND, frame, unframe
+from backends.hosts.operator import Operator
 from backends.hosts.shell import Pipes, ShellHost
 from backends.hosts.ssh_target import SshTarget
 
@@ -44,6 +47,7 @@ class SshHost(ShellHost):
         target: Where and how to log in.
         monotonic: Seconds that only go forward.
         uniform: Random number between two bounds, for the jitter of the back-off.
+        operator: Who is asked what only a person can answer; None where nobody can be asked.
     """
 
     def __init__(
@@ -52,11 +56,14 @@ class SshHost(ShellHost):
         *,
         monotonic: Callable[[], float] = time.monotonic,
         uniform: Callable[[float, float], float] = random.uniform,
+        operator: Operator | None = None,
     ) -> None:
         self.name = target.name
         self._target = target
         self._monotonic = monotonic
         self._uniform = uniform
+        self._deadlines = Deadlines()
+        self._operator = Patient(operator, self._deadlines) if operator is not None else None
         self._link = Link(LinkState.DOWN, None)
         self._seen: float | None = None
         self._connection: Any = None
@@ -73,6 +80,8 @@ class SshHost(ShellHost):
     def link(self) -> Link:
         """The connection as it stands now; up, but suspect where even a keepalive message was not answered."""
         link = self._link
+        if self._deadlines.asking:
+            return Link(LinkState.CONNECTING, self._seen, "waits for the operator's answer")
         if link.state is not LinkState.UP or self._seen is None:
             return Link(link.state, self._seen, link.detail)
         silent = self._monotonic() - self._seen
@@ -90,6 +99,9 @@ class SshHost(ShellHost):
     def reached(self) -> bool:
         """Whether the host itself has ever sent anything."""
         return self._seen is not None
+
+    def _within(self, seconds: float) -> AbstractAsyncContextManager[None]:
+        return self._deadlines.within(seconds)
 
     def _set(self, state: LinkState, detail: str = "") -> None:
         self._link = Link(state, None, detail)
@@ -173,6 +185,7 @@ class SshHost(ShellHost):
             wait = self._not_before - self._monotonic()
             if wait > 0:
                 await asyncio.sleep(wait)
+            await self._ask_before_asking()
             self._not_before = self._monotonic() + LOGIN_FLOOR_S
             self._set(LinkState.CONNECTING)
             login = await self._log_in()
@@ -181,6 +194,23 @@ class SshHost(ShellHost):
             self._set(LinkState.UP)
             return self._connection
 
+    async def _ask_before_asking(self) -> None:
+        """A login that asked for something is begun again only when the operator says so.
+
+        A server may send a code or count an attempt as soon as the login begins, whoever is there.
+        """
+        if self._operator is None or not self._operator.asked:
+            return
+        why = self._link.detail or "the link was lost"
+        if not await self._operator.logs_in_again(self.name, why):
+            advice = "`gonogo resume` logs in again, when you are ready to answer"
+            self._refuse(NeedsOperator(self.name, "log in", f"no new login was wanted ({why})", advice))
+
+    def _refuse(self, error: NeedsOperator) -> NoReturn:
+        self._refused = error
+        self._set(LinkState.NEEDS_OPERATOR, f"{error.said}; {error.advice}")
+        raise error
+
     async def _log_in(self) -> Any:
         from backends.hosts.login import log_in
 
@@ -188,11 +218,15 @@ class SshHost(ShellHost):
         # What ends late must not be taken for the end of what came after it.
         self._latest = login = object()
         try:
-            return await log_in(self._target, alive=self._alive, lost=lambda reason: self._heard_of_loss(login, reason))
+            return await log_in(
+                self._target,
+                alive=self._alive,
+                lost=lambda reason: self._heard_of_loss(login, reason),
+                operator=self._operator,
+                deadlines=self._deadlines,
+            )
         except NeedsOperator as error:
-            self._refused = error
-            self._set(LinkState.NEEDS_OPERATOR, f"{error.said}; {error.advice}")
-            raise
+            self._refuse(error)
         except CouldNotAsk as error:
             self._back_off(error.said)
             raise
@@ -222,7 +256,7 @@ class SshHost(ShellHost):
         """
         framed = frame(":")
         try:
-            async with asyncio.timeout(timeout):
+            async with self._within(timeout):
                 stdout, stderr = await self._exchange(framed.stdin)
         except TimeoutError:
             raise CouldNotAsk(self.name, "run a script", f"no answer within {timeout:g} s") from None

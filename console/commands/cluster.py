@@ -1,4 +1,4 @@
-"""`gonogo cluster check`: is a cluster ready for a release? `gonogo cluster list`: which clusters there are."""
+"""`gonogo cluster`: `check` whether one is ready for a release, `trust` the key of a new one, `list` them all."""
 
 from __future__ import annotations
 
@@ -10,25 +10,33 @@ from console.commands.common import DONE, add_json, print_json
 from console.release.clusters import Clusters, find_clusters_file, load_clusters
 from console.safe_text import cut, safe
 
-CHECK, LIST = "check", "list"
+CHECK, TRUST, LIST = "check", "trust", "list"
 _WIDTH = 15
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `gonogo cluster`."""
-    parser.add_argument("verb", choices=(CHECK, LIST), help="check one cluster, or list them")
+    parser.add_argument(
+        "verb", choices=(CHECK, TRUST, LIST), help="check one cluster, take the host key of a new one, or list them"
+    )
     parser.add_argument(
         "cluster", nargs="?", metavar="CLUSTER", help="a cluster's name; needed where there are several"
     )
     parser.add_argument("--clusters", type=Path, metavar="FILE", help="another clusters file than the usual one")
+    parser.add_argument(
+        "--fingerprint",
+        action="append",
+        metavar="SHA256:...",
+        help="trust: take the key if this is its fingerprint, without asking; once for each new host on the way",
+    )
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check a cluster, or list all.
+    """Check a cluster, take its host key, or list all.
 
     Returns:
-        0 when all is well, 1 when something is wrong, 4 when something could not be asked.
+        0 when all is well, 1 when something is wrong or was refused, 4 when something could not be asked.
 
     Raises:
         console.release.errors.InputError: When there is no such file or cluster.
@@ -37,6 +45,10 @@ def run(args: argparse.Namespace) -> int:
     if args.verb == LIST:
         return _list(clusters, args)
     name = _name(clusters, args.cluster)
+    if args.verb == TRUST:
+        from console.commands.trust import trust
+
+        return trust(clusters, name, args)
     from console.release.cluster_check import check_cluster, exit_status, to_json
 
     checks = asyncio.run(check_cluster(clusters, name))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from backends.hosts.operator import Operator
     from console.release.journal import Entry
     from console.release.opening import Opened
 
@@ -61,14 +62,23 @@ def conduct(args: argparse.Namespace, run_dir: Path | None, open_run: OpenRun) -
     if args.headless:
         return _headless(args, open_run)
     from console.app import run_console
+    from console.screen_operator import ScreenOperator
 
     said: list[str] = []
+    operator = ScreenOperator()
     if run_dir is None:
         opened = open_run(None)
         run_dir = opened.writer.run_dir
-        status = run_console(run_dir, start_conductor=lambda: _conduct(opened, None, said.append))
+
+        def start() -> Awaitable[int]:
+            return _conduct(opened, None, said.append, operator)
+
     else:
-        status = run_console(run_dir, start_conductor=lambda: _conduct(open_run(None), None, said.append))
+
+        def start() -> Awaitable[int]:
+            return _conduct(open_run(None), None, said.append, operator)
+
+    status = run_console(run_dir, start_conductor=start, operator=operator)
     _say_where_it_stands(run_dir)
     for line in said:
         print(line)
@@ -112,13 +122,21 @@ async def _until_signal(work: Awaitable[int], opened: Opened) -> int:
         return 5 if waiting else INTERRUPTED
 
 
-async def _conduct(opened: Opened, wait_s: float | None, say: Callable[[str], None]) -> int:
+async def _conduct(
+    opened: Opened, wait_s: float | None, say: Callable[[str], None], operator: Operator | None = None
+) -> int:
     from console.release.conductor import Conductor
     from console.release.connecting import connect
+    from console.release.operator_log import LoggedOperator
     from console.release.recipe import DEMO
 
+    asked = LoggedOperator(operator, opened.writer) if operator is not None else None
     conductor = Conductor(
-        opened.release, opened.writer, lambda: connect(opened.release.cluster), approve=opened.approve, wait_s=wait_s
+        opened.release,
+        opened.writer,
+        lambda: connect(opened.release.cluster, asked),
+        approve=opened.approve,
+        wait_s=wait_s,
     )
     open_until_now = opened.writer.state.verdict is None
     try:

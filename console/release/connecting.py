@@ -8,6 +8,7 @@ from pathlib import Path
 
 from backends.errors import CouldNotAsk, NeedsOperator
 from backends.hosts import ssh_config
+from backends.hosts.operator import Operator
 from backends.hosts.ssh import SshHost
 from backends.hosts.ssh_target import SshTarget
 from backends.slurm.client import Slurm
@@ -18,8 +19,12 @@ from console.release.ports import Connection
 WAKE_TIMEOUT_S = 60.0
 
 
-async def connect(cluster: Cluster) -> Connection:
+async def connect(cluster: Cluster, operator: Operator | None = None) -> Connection:
     """Make a cluster reachable and describe how to reach it; the first use logs in.
+
+    Args:
+        cluster: The cluster.
+        operator: Who is asked what only a person can answer; None where nobody can be asked.
 
     Raises:
         CouldNotAsk: When its wake command fails, or (NeedsOperator) when the SSH configuration cannot be used.
@@ -27,7 +32,7 @@ async def connect(cluster: Cluster) -> Connection:
     if cluster.wake:
         await wake(cluster)
     # In a thread: a configuration may run commands (`Match exec`), which must not hold up everything else.
-    host = SshHost(await asyncio.to_thread(target_of, cluster))
+    host = SshHost(await asyncio.to_thread(target_of, cluster), operator=operator)
     return Connection(
         host,
         Slurm(host, path=cluster.slurm_path or ""),

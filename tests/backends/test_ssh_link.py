@@ -192,7 +192,7 @@ async def test_a_second_factor_is_quoted_and_never_asked_for_again(start: Start)
     node, target = await start(keys=False, prompt="Verification code: ")
     error = await refused(SshHost(target))
     assert 'an answer to "Second factor. Verification code:"' in error.said
-    assert "answers no prompts" in error.advice
+    assert "nobody can be asked here" in error.advice
     assert (node.logins, node.dialogs) == (1, 1)
 
 

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+from backends.hosts.operator import Operator
 from backends.hosts.ssh import SshHost, SshTarget
 from backends.slurm.client import Slurm
 from backends.slurm.model import Accepted, JobState, JobStatus, SubmitRequest
@@ -31,9 +32,11 @@ def target_of(cluster: Cluster, account: Account, **changes: Any) -> SshTarget:
 
 
 @contextlib.asynccontextmanager
-async def reached(cluster: Cluster, account: Account, **changes: Any) -> AsyncIterator[tuple[SshHost, Slurm]]:
+async def reached(
+    cluster: Cluster, account: Account, *, operator: Operator | None = None, **changes: Any
+) -> AsyncIterator[tuple[SshHost, Slurm]]:
     """A host over SSH, and Slurm on it."""
-    host = SshHost(target_of(cluster, account, **changes))
+    host = SshHost(target_of(cluster, account, **changes), operator=operator)
     try:
         yield host, Slurm(host)
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from backends.errors import CouldNotAsk, FileMissing, NeedsOperator
 from backends.hosts.base import LinkState
+from tests.backends.asking import Asked
 from tests.cluster.accounts import known_host
 from tests.cluster.configs import HOST_KEYS
 from tests.cluster.jobs import holds_in_time, reached
@@ -68,6 +70,42 @@ async def test_an_unknown_host_and_one_with_another_key_are_told_apart(cluster: 
             await host.run("true")
         assert changed.value.advice.startswith("STOP")
         assert host.link.state is LinkState.NEEDS_OPERATOR
+
+
+async def test_a_new_host_that_the_operator_takes_is_known_to_openssh_as_well(cluster: Cluster, tmp_path: Path) -> None:
+    known = tmp_path / "known_hosts"
+    operator = Asked(takes=True)
+    async with reached(cluster, cluster.layout.account(), known_hosts=known, operator=operator) as (host, _):
+        assert (await host.run("echo known")).stdout == b"known\n"
+    (key,) = operator.keys
+    name = f"[127.0.0.1]:{cluster.layout.ports['sshd']}"
+    listed = subprocess.run(["ssh-keygen", "-l", "-F", name, "-f", str(known)], check=True, capture_output=True)
+    assert key.fingerprint in listed.stdout.decode()
+    words = ("-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", "-o", f"UserKnownHostsFile={known}")
+    target = host._target
+    login = ("-F", "none", "-i", str(target.key), "-p", str(target.port), f"{target.user}@{target.host}")
+    assert subprocess.run(["ssh", *words, *login, "echo known"], check=True, capture_output=True).stdout == b"known\n"
+
+
+@pytest.mark.parametrize(("word", "words"), [("secret", ""), ("wrong", "does not open it")])
+async def test_a_key_with_a_passphrase_is_opened_by_the_operator_or_nobody_is_asked_in_vain(
+    cluster: Cluster, tmp_path: Path, word: str, words: str
+) -> None:
+    key = tmp_path / "locked"
+    shutil.copy(cluster.layout.key, key)
+    subprocess.run(
+        ["ssh-keygen", "-q", "-p", "-P", "", "-N", "secret", "-f", str(key)], check=True, capture_output=True
+    )
+    can = importlib.util.find_spec("bcrypt") is not None
+    operator = Asked(replies=[(word,)])
+    async with reached(cluster, cluster.layout.account(), key=key, agent="", operator=operator) as (host, _):
+        if can and not words:
+            assert (await host.run("echo known")).stdout == b"known\n"
+        else:
+            with pytest.raises(NeedsOperator, match=words if can else "needs the Python package bcrypt") as error:
+                await host.run("true")
+            assert can or "ssh-add" in error.value.advice
+    assert len(operator.questions) == (1 if can else 0)
 
 
 async def test_a_key_that_the_server_does_not_take_is_shown_once(cluster: Cluster, tmp_path: Path) -> None:
