@@ -71,6 +71,12 @@ COMMANDS = (
         "open",
     ),
     Command(
+        "fleet",
+        "all releases below some folders: what each waits for, and whether it is you",
+        ("gonogo fleet", "gonogo fleet ~/runs-alpha ~/runs-beta", "gonogo fleet --plain", "gonogo fleet --json"),
+        "fleet",
+    ),
+    Command(
         "queue",
         "list, show, approve and reject proposed jobs",
         (
