@@ -12,7 +12,7 @@ import signal
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from textual.app import App
 from textual.screen import Screen
@@ -67,7 +67,7 @@ class GonogoApp(ConsoleApp):
     ENABLE_COMMAND_PALETTE = False  # ours is a verb like any other, and takes no key away from dialogs
     BINDINGS = bindings("app")
     DEFAULT_MODE = "board"
-    BOARD: ClassVar[type[Board]] = Board
+    BOARD: ClassVar[type[Area]] = Board
     MODES = {  # noqa: RUF012
         "jobs": partial(_area, "jobs"),
         "files": partial(_area, "files"),
@@ -88,6 +88,7 @@ class GonogoApp(ConsoleApp):
         self._exit_status: int | None = None
         self.error: BaseException | None = None
         """What ended the conductor, where it was an error."""
+        self.wants_fleet = False
         self._known: set[str] | None = None
         self._changed = asyncio.Event()
         self._looks = 0
@@ -173,15 +174,22 @@ class GonogoApp(ConsoleApp):
                 screen.run_changed()
         self._tick()
         if fresh:
-            self.bell()
             jobs = "1 job waits" if len(waiting) == 1 else f"{len(waiting)} jobs wait"
-            self.say(f"{jobs} for you: press w", severity="warning")
+            self.call_operator(f"{jobs} for you: press w")
+
+    def call_operator(self, text: str) -> None:
+        """Call the operator to what has begun to wait. The text may be foreign."""
+        self.bell()
+        self.say(text, severity="warning")
 
     def _name_terminal(self) -> None:
         """Name the run, and how many jobs wait, in the terminal's title."""
         count = len(self.session.snapshot.waiting)
-        name = safe(self.session.snapshot.run.run_id or self.session.run_dir.name)
-        self.title = f"({count}) gonogo {name}" if count else f"gonogo {name}"
+        self.write_title(f"gonogo {self.session.snapshot.run.run_id or self.session.run_dir.name}", count)
+
+    def write_title(self, name: str, count: int) -> None:
+        """Name what is shown, which may be foreign text, and how much of it waits, in the terminal's title."""
+        self.title = f"({count}) {safe(name)}" if count else safe(name)
         if self._driver is not None and not self.is_headless:
             self._driver.write(f"\x1b]2;{self.title}\x07")
 
@@ -218,7 +226,7 @@ class GonogoApp(ConsoleApp):
         if isinstance(self.screen, Area):
             await self.screen.run_verb(verb_id)
 
-    def get_default_screen(self) -> Board:
+    def get_default_screen(self) -> Area:
         """The board: made here and not as a mode, since that would parse the style sheet once more at the start."""
         return self.BOARD()
 
@@ -296,6 +304,12 @@ class GonogoApp(ConsoleApp):
         if isinstance(self.screen, Area) and self.session.desk is not None:
             self.push_screen(Request(verb_id, self.screen.situation(), self.session.desk, self.session.clock))
 
+    def do_fleet(self) -> None:
+        """Leave for the fleet."""
+        if self.leads_back:
+            self.wants_fleet = True
+            self.exit(0)
+
     def do_quit(self) -> None:
         """Leave; a conductor inside this console is stopped only after asking."""
         if self._conductor is None or self._conductor.done():
@@ -353,12 +367,40 @@ def run_console(run_dir: Path, *, read_only: bool = False, start_conductor: Star
     Raises:
         BaseException: What ended the conductor, once the operator has left, so that it is told like any error.
     """
+    return run_release(run_dir, read_only=read_only, start_conductor=start_conductor).status
+
+
+class Left(NamedTuple):
+    """How a console was left.
+
+    Attributes:
+        status: The exit status.
+        back: Whether the operator wants to go back to the fleet.
+    """
+
+    status: int
+    back: bool = False
+
+
+def run_release(
+    run_dir: Path,
+    *,
+    read_only: bool = False,
+    start_conductor: StartConductor | None = None,
+    leads_back: bool = False,
+) -> Left:
+    """As `run_console`, from the fleet too: then escape on the board leads back there.
+
+    Raises:
+        BaseException: As `run_console`.
+    """
     session = open_session(run_dir, read_only=read_only)
     try:
         app = GonogoApp(session, start_conductor)
+        app.leads_back = leads_back
         status = app.run()
         if app.error is not None:
             raise app.error
-        return status if status is not None else app.return_code or 0
+        return Left(status if status is not None else app.return_code or 0, app.wants_fleet)
     finally:
         session.close()

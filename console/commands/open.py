@@ -83,15 +83,6 @@ def _open_foreign(run_dir: Path, *, plain: bool) -> int:
             f"{run_dir}: --plain follows runs of gonogo, and another program keeps this one; "
             f"`gonogo replay --plain {run_dir}` prints what it says"
         )
-    from console.replay.app import show
-    from console.replay.foreign_app import ForeignApp
-    from console.replay.foreign_session import ForeignSession
-    from console.replay.recording import open_recording
-    from console.replay.session import ReplaySession
+    from console.replay.foreign_app import run_foreign
 
-    while True:
-        app = ForeignApp(ForeignSession(run_dir))
-        status = app.run()
-        if not app.wants_replay:
-            return status if status is not None else app.return_code or 0
-        show(ReplaySession(open_recording(run_dir)))
+    return run_foreign(run_dir).status

@@ -39,11 +39,13 @@ class ConsoleApp(App[int]):
         session: The run that is shown.
         conducting: What is known of a conductor inside this console.
         problem: Why what is shown is old; empty while it is not.
+        leads_back: Whether it was opened from the fleet.
     """
 
     session: Session
     conducting: Conducting = Conducting()
     problem: str = ""
+    leads_back: bool = False
 
     def say(self, text: str, *, severity: str = "information") -> None:
         """Show a short message. The text may be foreign."""
@@ -117,7 +119,7 @@ class Area(Screen[None]):
     def situation(self) -> Situation:
         """What the guards of verbs look at."""
         session = self.console.session
-        return Situation(session.snapshot, session.read_only_because, self.target)
+        return Situation(session.snapshot, session.read_only_because, self.target, self.console.leads_back)
 
     def verbs(self) -> list[Verb]:
         """The verbs that work here."""
