@@ -19,10 +19,12 @@ from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 import themes
+from console.notifying import notification, title
 from console.safe_text import safe
 from console.screens.base import Area, ConsoleApp, bindings
 from console.screens.board import Board
 from console.session import Session, open_session
+from console.settings import Settings, load
 from console.snapshot import Snapshot
 from console.widgets.header import Conducting
 
@@ -59,7 +61,8 @@ class GonogoApp(ConsoleApp):
         session: The run.
         start_conductor: Conducts the run and returns its exit status; started after the first frame and cancelled
             when the operator leaves. None where somebody else conducts.
-        theme: Name of one of our themes.
+        theme: Name of one of our themes; empty for the one that is set.
+        settings: What the operator has set; None for the defaults.
     """
 
     TITLE = "gonogo"
@@ -75,13 +78,21 @@ class GonogoApp(ConsoleApp):
     }
 
     def __init__(
-        self, session: Session, start_conductor: StartConductor | None = None, *, theme: str = themes.DEFAULT
+        self,
+        session: Session,
+        start_conductor: StartConductor | None = None,
+        *,
+        theme: str = "",
+        settings: Settings | None = None,
     ) -> None:
         # With NO_COLOR Textual would draw greys; told that colours are the terminal's own, it draws none.
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         for palette in themes.PALETTES.values():
             self.register_theme(themes.to_theme(palette))
-        self._set_first_theme(theme)
+        self.settings = settings or Settings()
+        self._set_first_theme(theme or self.settings.theme)
+        if not self.settings.animations:
+            self.animation_level = "none"
         self.session = session
         self._start_conductor = start_conductor
         self._conductor: asyncio.Task[int] | None = None
@@ -179,8 +190,14 @@ class GonogoApp(ConsoleApp):
 
     def call_operator(self, text: str) -> None:
         """Call the operator to what has begun to wait. The text may be foreign."""
-        self.bell()
+        if self.settings.bell:
+            self.bell()
+        self._to_terminal(notification(text, self.settings.desktop, os.environ))
         self.say(text, severity="warning")
+
+    def _to_terminal(self, sequence: str) -> None:
+        if sequence and self._driver is not None and not self.is_headless:
+            self._driver.write(sequence)
 
     def _name_terminal(self) -> None:
         """Name the run, and how many jobs wait, in the terminal's title."""
@@ -190,8 +207,8 @@ class GonogoApp(ConsoleApp):
     def write_title(self, name: str, count: int) -> None:
         """Name what is shown, which may be foreign text, and how much of it waits, in the terminal's title."""
         self.title = f"({count}) {safe(name)}" if count else safe(name)
-        if self._driver is not None and not self.is_headless:
-            self._driver.write(f"\x1b]2;{self.title}\x07")
+        if self.settings.title:
+            self._to_terminal(title(name, count, os.environ))
 
     async def _conduct(self) -> int:
         """Run the conductor inside this console."""
@@ -394,9 +411,10 @@ def run_release(
     Raises:
         BaseException: As `run_console`.
     """
+    settings = load()
     session = open_session(run_dir, read_only=read_only)
     try:
-        app = GonogoApp(session, start_conductor)
+        app = GonogoApp(session, start_conductor, settings=settings)
         app.leads_back = leads_back
         status = app.run()
         if app.error is not None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from console import settings
 from console.commands.common import BAD_INPUT, DONE, add_json, print_json, say
-
-RUNS_VARIABLE = "GONOGO_RUNS"
+from console.settings import RUNS_VARIABLE, Settings
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         type=Path,
         metavar="ROOT",
-        help=f"folders that hold run folders (default: those in {RUNS_VARIABLE}, else gonogo-runs here)",
+        help=f"folders that hold run folders (default: {RUNS_VARIABLE}, else the settings, else gonogo-runs here)",
     )
     parser.add_argument("--read-only", action="store_true", help="look only: open releases without deciding on them")
     parser.add_argument("--filter", default="", metavar="WORDS", help="only releases whose row has all of these words")
@@ -28,14 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
-def roots_of(given: Sequence[Path], environ: Mapping[str, str] = os.environ) -> list[Path]:
-    """The roots: those that were named, else those of the environment, else where the commands put their runs."""
+def roots_of(given: Sequence[Path], settings: Settings) -> list[Path]:
+    """The roots: those that were named, else those that are set, else where the commands put their runs."""
     from console.release.folder import RUNS_ROOT
 
-    named = list(given) or [
-        Path(part).expanduser() for part in environ.get(RUNS_VARIABLE, "").split(os.pathsep) if part
-    ]
-    return [path.absolute() for path in named or [Path(RUNS_ROOT)]]
+    return [path.absolute() for path in given or settings.runs or (Path(RUNS_ROOT),)]
 
 
 def run(args: argparse.Namespace) -> int:
@@ -44,12 +40,13 @@ def run(args: argparse.Namespace) -> int:
     Returns:
         0, or 2 where a root cannot be read.
     """
-    roots = roots_of(args.roots)
+    wanted = settings.load()
+    roots = roots_of(args.roots, wanted)
     if args.json or args.plain or not sys.stdout.isatty():
         return _print(roots, args.filter, as_json=args.json)
     from console.fleet.app import run_fleet
 
-    return run_fleet(roots, read_only=args.read_only, words=args.filter)
+    return run_fleet(roots, read_only=args.read_only, words=args.filter, settings=wanted)
 
 
 def _print(roots: Sequence[Path], words: str, *, as_json: bool) -> int:

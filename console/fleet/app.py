@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-import themes
 from console import app as one
 from console.app import GonogoApp, run_release
 from console.fleet.reading import Fleet
@@ -15,6 +14,7 @@ from console.fleet.release import Kind, Release
 from console.fleet.session import FleetSession
 from console.screens.base import Area
 from console.screens.fleet import FleetHelp, FleetScreen
+from console.settings import Settings
 
 
 class FleetApp(GonogoApp):
@@ -27,8 +27,8 @@ class FleetApp(GonogoApp):
     BOARD: ClassVar[type[Area]] = FleetScreen
     MODES = {}  # noqa: RUF012
 
-    def __init__(self, session: FleetSession, *, theme: str = themes.DEFAULT) -> None:
-        super().__init__(session, theme=theme)
+    def __init__(self, session: FleetSession, *, theme: str = "", settings: Settings | None = None) -> None:
+        super().__init__(session, theme=theme, settings=settings)
         self.fleet_session = session
         self.chosen: Release | None = None
         self._calling: frozenset[str] | None = None
@@ -92,20 +92,23 @@ class FleetApp(GonogoApp):
         """The fleet is where back leads to."""
 
 
-def run_fleet(roots: Sequence[Path], *, read_only: bool = False, words: str = "") -> int:
+def run_fleet(
+    roots: Sequence[Path], *, read_only: bool = False, words: str = "", settings: Settings | None = None
+) -> int:
     """Show the fleet, and every release that is opened from it, until the operator leaves.
 
     Args:
         roots: Folders that hold run folders.
         read_only: Open releases to look on only.
         words: The filter to begin with.
+        settings: What the operator has set; None for the defaults.
 
     Returns:
         The exit status.
     """
     session = FleetSession(roots, read_only=read_only, words=words)
     while True:
-        app = FleetApp(session)
+        app = FleetApp(session, settings=settings)
         status = app.run()
         if app.chosen is None:
             return status if status is not None else app.return_code or 0
