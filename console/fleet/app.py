@@ -16,6 +16,9 @@ from console.screens.base import Area
 from console.screens.fleet import FleetHelp, FleetScreen
 from console.settings import Settings
 
+STALE_SECONDS = 1.5
+"""Where nothing was read for so long, the screen is drawn anyway."""
+
 
 class FleetApp(GonogoApp):
     """All releases on the screen.
@@ -32,6 +35,7 @@ class FleetApp(GonogoApp):
         self.fleet_session = session
         self.chosen: Release | None = None
         self._calling: frozenset[str] | None = None
+        self._taken = float("-inf")
         session.open = self._open
 
     def _open(self, release: Release) -> None:
@@ -48,6 +52,7 @@ class FleetApp(GonogoApp):
                 fleet = await asyncio.to_thread(self.fleet_session.look)
             except Exception as error:  # whatever it is, the screen lives on and says that it shows old facts
                 self.problem = f"reading the folders failed, what you see is old: {error or type(error).__name__}"
+                self._taken = float("-inf")
                 self._tick()
             else:
                 self.problem = ""
@@ -72,11 +77,18 @@ class FleetApp(GonogoApp):
         fresh = frozenset() if self._calling is None else waiting - self._calling
         self._calling = waiting
         self._name_terminal()
-        self._tick()
+        self._taken = session.clock.monotonic()
+        if self.is_running and self.screen_stack and isinstance(self.screen, Area):
+            self.screen.update_view()
         if fresh:
             names = sorted({Path(item.split("\n")[0]).name for item in fresh})
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             self.call_operator(f"{names[0]}{more} waits for you: press w")
+
+    def _tick(self) -> None:
+        """Let clocks go on where reading does not: what was just read has been drawn with the time of now."""
+        if self.session.clock.monotonic() - self._taken > STALE_SECONDS:
+            super()._tick()
 
     def _name_terminal(self) -> None:
         """Name the fleet, and how many releases wait, in the terminal's title."""

@@ -7,7 +7,7 @@ Nothing here writes.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +16,9 @@ from console.reader import Reader, signature
 from console.release.folder import LOG_NAME, STATE_NAME
 from console.release.state import Attempt, Outcome
 from console.snapshot import Snapshot, Waiting
+
+_BREATH = 8
+"""So many folders are read in one go: about a millisecond."""
 
 
 class Fleet(NamedTuple):
@@ -147,8 +150,12 @@ class FleetReader:
         self.roots = tuple(roots)
         self._folders: dict[Path, FolderReader] = {}
 
-    def poll(self) -> Fleet:
-        """Everything, as it is now."""
+    def poll(self, breathe: Callable[[], None] | None = None) -> Fleet:
+        """Everything, as it is now.
+
+        Args:
+            breathe: Called after every few folders; lets a screen in another thread have its turn.
+        """
         problems, paths = list[str](), dict[Path, None]()
         for root in self.roots:
             try:
@@ -158,8 +165,13 @@ class FleetReader:
             except OSError as error:
                 problems.append(f"{root}: cannot be read ({error.strerror})")
         self._folders = {path: self._folders.get(path) or FolderReader(path) for path in paths}
-        found = (reader.poll() for reader in self._folders.values())
-        return Fleet(tuple(item for item in found if item is not None), tuple(problems))
+        found = list[Release]()
+        for place, reader in enumerate(self._folders.values(), 1):
+            if (item := reader.poll()) is not None:
+                found.append(item)
+            if breathe is not None and place % _BREATH == 0:
+                breathe()
+        return Fleet(tuple(found), tuple(problems))
 
 
 def _folders(root: Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from console.fleet.reading import Fleet, FleetReader
 from console.fleet.release import Release
 from console.session import Clock, Session
 from console.snapshot import Snapshot
+
+BREATH_SECONDS = 0.002
+"""So long the reading thread rests after every few folders: a key that comes meanwhile is not kept waiting for it."""
 
 
 class FleetSession(Session):
@@ -48,4 +52,4 @@ class FleetSession(Session):
 
     def look(self) -> Fleet:
         """Read what changed, in a thread."""
-        return self._fleet_reader.poll()
+        return self._fleet_reader.poll(lambda: time.sleep(BREATH_SECONDS))
