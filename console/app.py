@@ -12,17 +12,19 @@ import signal
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from textual.app import App
 from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 import themes
+from console.notifying import notification, title
 from console.safe_text import safe
 from console.screens.base import Area, ConsoleApp, bindings
 from console.screens.board import Board
 from console.session import Session, open_session
+from console.settings import Settings, load
 from console.snapshot import Snapshot
 from console.widgets.header import Conducting
 
@@ -62,7 +64,8 @@ class GonogoApp(ConsoleApp):
         session: The run.
         start_conductor: Conducts the run and returns its exit status; started after the first frame and cancelled
             when the operator leaves. None where somebody else conducts.
-        theme: Name of one of our themes.
+        theme: Name of one of our themes; empty for the one that is set.
+        settings: What the operator has set; None for the defaults.
     """
 
     TITLE = "gonogo"
@@ -70,7 +73,7 @@ class GonogoApp(ConsoleApp):
     ENABLE_COMMAND_PALETTE = False  # ours is a verb like any other, and takes no key away from dialogs
     BINDINGS = bindings("app")
     DEFAULT_MODE = "board"
-    BOARD: ClassVar[type[Board]] = Board
+    BOARD: ClassVar[type[Area]] = Board
     MODES = {  # noqa: RUF012
         "jobs": partial(_area, "jobs"),
         "files": partial(_area, "files"),
@@ -78,19 +81,28 @@ class GonogoApp(ConsoleApp):
     }
 
     def __init__(
-        self, session: Session, start_conductor: StartConductor | None = None, *, theme: str = themes.DEFAULT
+        self,
+        session: Session,
+        start_conductor: StartConductor | None = None,
+        *,
+        theme: str = "",
+        settings: Settings | None = None,
     ) -> None:
         # With NO_COLOR Textual would draw greys; told that colours are the terminal's own, it draws none.
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         for palette in themes.PALETTES.values():
             self.register_theme(themes.to_theme(palette))
-        self._set_first_theme(theme)
+        self.settings = settings or Settings()
+        self._set_first_theme(theme or self.settings.theme)
+        if not self.settings.animations:
+            self.animation_level = "none"
         self.session = session
         self._start_conductor = start_conductor
         self._conductor: asyncio.Task[int] | None = None
         self._exit_status: int | None = None
         self.error: BaseException | None = None
         """What ended the conductor, where it was an error."""
+        self.wants_fleet = False
         self._known: set[str] | None = None
         self._changed = asyncio.Event()
         self._looks = 0
@@ -176,17 +188,30 @@ class GonogoApp(ConsoleApp):
                 screen.run_changed()
         self._tick()
         if fresh:
-            self.bell()
             jobs = "1 job waits" if len(waiting) == 1 else f"{len(waiting)} jobs wait"
-            self.say(f"{jobs} for you: press w", severity="warning")
+            self.call_operator(f"{jobs} for you: press w")
+
+    def call_operator(self, text: str) -> None:
+        """Call the operator to what has begun to wait. The text may be foreign."""
+        if self.settings.bell:
+            self.bell()
+        self._to_terminal(notification(text, self.settings.desktop, os.environ))
+        self.say(text, severity="warning")
+
+    def _to_terminal(self, sequence: str) -> None:
+        if sequence and self._driver is not None and not self.is_headless:
+            self._driver.write(sequence)
 
     def _name_terminal(self) -> None:
         """Name the run, and how many jobs wait, in the terminal's title."""
         count = len(self.session.snapshot.waiting)
-        name = safe(self.session.snapshot.run.run_id or self.session.run_dir.name)
-        self.title = f"({count}) gonogo {name}" if count else f"gonogo {name}"
-        if self._driver is not None and not self.is_headless:
-            self._driver.write(f"\x1b]2;{self.title}\x07")
+        self.write_title(f"gonogo {self.session.snapshot.run.run_id or self.session.run_dir.name}", count)
+
+    def write_title(self, name: str, count: int) -> None:
+        """Name what is shown, which may be foreign text, and how much of it waits, in the terminal's title."""
+        self.title = f"({count}) {safe(name)}" if count else safe(name)
+        if self.settings.title:
+            self._to_terminal(title(name, count, os.environ))
 
     async def _conduct(self) -> int:
         """Run the conductor inside this console."""
@@ -221,7 +246,7 @@ class GonogoApp(ConsoleApp):
         if isinstance(self.screen, Area):
             await self.screen.run_verb(verb_id)
 
-    def get_default_screen(self) -> Board:
+    def get_default_screen(self) -> Area:
         """The board: made here and not as a mode, since that would parse the style sheet once more at the start."""
         return self.BOARD()
 
@@ -299,6 +324,12 @@ class GonogoApp(ConsoleApp):
         if isinstance(self.screen, Area) and self.session.desk is not None:
             self.push_screen(Request(verb_id, self.screen.situation(), self.session.desk, self.session.clock))
 
+    def do_fleet(self) -> None:
+        """Leave for the fleet."""
+        if self.leads_back:
+            self.wants_fleet = True
+            self.exit(0)
+
     def do_quit(self) -> None:
         """Leave; a conductor inside this console is stopped only after asking."""
         if self._conductor is None or self._conductor.done():
@@ -363,14 +394,45 @@ def run_console(
     Raises:
         BaseException: What ended the conductor, once the operator has left, so that it is told like any error.
     """
+    left = run_release(run_dir, read_only=read_only, start_conductor=start_conductor, operator=operator)
+    return left.status
+
+
+class Left(NamedTuple):
+    """How a console was left.
+
+    Attributes:
+        status: The exit status.
+        back: Whether the operator wants to go back to the fleet.
+    """
+
+    status: int
+    back: bool = False
+
+
+def run_release(
+    run_dir: Path,
+    *,
+    read_only: bool = False,
+    start_conductor: StartConductor | None = None,
+    operator: ScreenOperator | None = None,
+    leads_back: bool = False,
+) -> Left:
+    """As `run_console`, from the fleet too: then escape on the board leads back there.
+
+    Raises:
+        BaseException: As `run_console`.
+    """
+    settings = load()
     session = open_session(run_dir, read_only=read_only)
     try:
-        app = GonogoApp(session, start_conductor)
+        app = GonogoApp(session, start_conductor, settings=settings)
+        app.leads_back = leads_back
         if operator is not None:
             operator.app = app
         status = app.run()
         if app.error is not None:
             raise app.error
-        return status if status is not None else app.return_code or 0
+        return Left(status if status is not None else app.return_code or 0, app.wants_fleet)
     finally:
         session.close()

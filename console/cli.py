@@ -71,6 +71,12 @@ COMMANDS = (
         "open",
     ),
     Command(
+        "fleet",
+        "all releases below some folders: what each waits for, and whether it is you",
+        ("gonogo fleet", "gonogo fleet ~/runs-alpha ~/runs-beta", "gonogo fleet --plain", "gonogo fleet --json"),
+        "fleet",
+    ),
+    Command(
         "queue",
         "list, show, approve and reject proposed jobs",
         (
@@ -183,12 +189,19 @@ COMMANDS = (
         ("gonogo freeze EXPORT_DIR DESTINATION", "gonogo freeze --verify DIR --manifest-sha256 HEX"),
         "freeze",
     ),
+    Command(
+        "config",
+        "where the settings lie, what they are, and whether they can be used",
+        ("gonogo config show", "gonogo config check", 'gonogo config template > "$(gonogo config path)"'),
+        "config",
+    ),
     Command("version", "versions of gonogo and of what it runs on", ("gonogo version --json",), "version"),
 )
 _BY_NAME = {command.name: command for command in COMMANDS}
 
 # Named, not imported: an error can only be of a class whose module is loaded already.
 _EXPECTED = (
+    ("console.settings", "SettingsError", BAD_INPUT),
     ("console.release.folder", "FolderError", BAD_INPUT),
     ("console.release.journal", "LogError", BAD_INPUT),
     ("console.release.queue", "QueueError", BAD_INPUT),

@@ -20,11 +20,13 @@ class Situation(NamedTuple):
         snapshot: The run.
         read_only_because: Why nothing can be written; empty where the session has a desk.
         target: Name of the attempt (or of what was judged without a job) that the cursor is on, empty for none.
+        from_fleet: Whether the release was opened from the fleet.
     """
 
     snapshot: Snapshot
     read_only_because: str = ""
     target: str = ""
+    from_fleet: bool = False
 
     @property
     def attempt(self) -> Attempt | None:
@@ -41,6 +43,10 @@ def _always(situation: Situation) -> str:
 
 def _desk(situation: Situation) -> str:
     return f"read-only: {situation.read_only_because}" if situation.read_only_because else ""
+
+
+def _from_fleet(situation: Situation) -> str:
+    return "" if situation.from_fleet else "the release was not opened from `gonogo fleet`"
 
 
 def _open_run(situation: Situation) -> str:
@@ -130,6 +136,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("reject", "r", "reject…", "Reject this job: opens the field for the reason.", ("approval",), _open_run,
          bar=9, writes=True),
     Verb("back", "escape", "back", "Go back to the board.", _INNER, bar=3, press="esc"),
+    Verb("fleet", "escape", "fleet", "Go back to the list of all releases.", ("board",), _from_fleet, bar=3,
+         press="esc"),
     Verb("reload", "R", "show again", "Show the job as it lies on disk now, from its beginning.", ("approval",),
          bar=2),
     Verb("uploads", "u", "files too", "Show the text of the files that travel with the job, or only their digests.",

@@ -36,8 +36,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _start(args: argparse.Namespace, on_entry: Callable[[Entry], None] | None) -> Opened:
-    from console.release.folder import require_free
-    from console.release.opening import RUNS_ROOT, start_run
+    from console.release.folder import RUNS_ROOT, require_free
+    from console.release.opening import start_run
 
     run_dir = (args.run_dir or Path(RUNS_ROOT) / f"demo-{utc():%Y%m%d-%H%M%S}").absolute()
     require_free(run_dir)

@@ -14,7 +14,13 @@ from console.release.folder import LOG_NAME
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `gonogo open`."""
-    parser.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="the folder of the run")
+    parser.add_argument(
+        "run_dir",
+        type=Path,
+        nargs="?",
+        metavar="RUN_DIR",
+        help="the folder of the run; without it, all of them: the fleet",
+    )
     parser.add_argument("--read-only", action="store_true", help="look only: decide nothing, ask for nothing")
     parser.add_argument(
         "--plain",
@@ -31,6 +37,10 @@ def run(args: argparse.Namespace) -> int:
     Returns:
         The exit status: of the console; with `--plain` as its help says.
     """
+    if args.run_dir is None:
+        from console.commands import fleet
+
+        return fleet.run(argparse.Namespace(roots=[], filter="", json=False, **vars(args)))
     run_dir: Path = args.run_dir.absolute()
     if not _plainly_ours(run_dir):
         from console.replay.foreign_session import is_foreign
@@ -73,15 +83,6 @@ def _open_foreign(run_dir: Path, *, plain: bool) -> int:
             f"{run_dir}: --plain follows runs of gonogo, and another program keeps this one; "
             f"`gonogo replay --plain {run_dir}` prints what it says"
         )
-    from console.replay.app import show
-    from console.replay.foreign_app import ForeignApp
-    from console.replay.foreign_session import ForeignSession
-    from console.replay.recording import open_recording
-    from console.replay.session import ReplaySession
+    from console.replay.foreign_app import run_foreign
 
-    while True:
-        app = ForeignApp(ForeignSession(run_dir))
-        status = app.run()
-        if not app.wants_replay:
-            return status if status is not None else app.return_code or 0
-        show(ReplaySession(open_recording(run_dir)))
+    return run_foreign(run_dir).status

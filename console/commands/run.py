@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from console import settings
 from console.commands.conducting import add_options, conduct, utc
 
 
@@ -25,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
         lambda on_entry: start_run(
             args.release,
             run_dir=args.run_dir,
-            clusters_file=args.clusters,
+            clusters_file=args.clusters or settings.load().clusters,
             approve=args.approve_submissions,
             clock=utc,
             on_entry=on_entry,

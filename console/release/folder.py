@@ -27,6 +27,9 @@ REPORT_NAME = "SPECDEC_REPORT.md"
 RELEASE_NAME = "release.yaml"
 LIVE_NAME = "live.json"
 
+RUNS_ROOT = "gonogo-runs"
+"""Folder below the working folder in which runs are kept unless another place is named."""
+
 # `effects` is imported where they are used: the console reads states on the way to its first frame.
 
 _LOOKING_SECONDS = 0.25

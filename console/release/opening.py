@@ -27,9 +27,6 @@ from console.release.submission import mend_outcome
 from console.release.thresholds import CATALOG_NAME, choose_thresholds
 from console.release.writer import RunWriter
 
-RUNS_ROOT = "gonogo-runs"
-"""Folder below the working folder in which runs are kept unless another place is named."""
-
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -124,7 +121,7 @@ def start_run(
         raise folder.FolderError(
             f"{run_dir}: the folder's name becomes the name of the run; use letters, digits, dot, dash and underscore"
         )
-    place = (run_dir or Path(RUNS_ROOT) / run_id).absolute()
+    place = (run_dir or Path(folder.RUNS_ROOT) / run_id).absolute()
     release, inputs = check_inputs(release_file, place, run_id, clusters_file)
     effects.arm(dict(os.environ))
     approve = approve or release.spec.approve_submissions

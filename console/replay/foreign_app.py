@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from textual.screen import Screen
 
-from console.app import GonogoApp
+from console.app import GonogoApp, Left
 from console.screens.base import Area
 from console.screens.foreign import ForeignBoard, ForeignBoardHelp, ForeignFiles, ForeignHelp, ForeignJobs, ForeignLog
 
@@ -38,3 +39,24 @@ class ForeignApp(GonogoApp):
             self.push_screen(ForeignBoardHelp(self.screen))
         elif isinstance(self.screen, Area):
             self.push_screen(ForeignHelp(self.screen))
+
+
+def run_foreign(run_dir: Path, *, leads_back: bool = False) -> Left:
+    """Show a run of another program, and its replay as often as that is asked for.
+
+    Args:
+        run_dir: Its folder.
+        leads_back: Whether it is opened from the fleet.
+    """
+    from console.replay.app import show
+    from console.replay.foreign_session import ForeignSession
+    from console.replay.recording import open_recording
+    from console.replay.session import ReplaySession
+
+    while True:
+        app = ForeignApp(ForeignSession(run_dir))
+        app.leads_back = leads_back
+        status = app.run()
+        if not app.wants_replay:
+            return Left(status if status is not None else app.return_code or 0, app.wants_fleet)
+        show(ReplaySession(open_recording(run_dir)))

@@ -13,6 +13,7 @@ from textual.screen import Screen
 from textual.widget import MountError, Widget
 
 from console.session import Session
+from console.settings import Settings
 from console.snapshot import Snapshot
 from console.verbs import AREAS, Situation, Verb, in_scopes, verb
 from console.widgets.header import Conducting, Facts, RunHeader
@@ -39,11 +40,15 @@ class ConsoleApp(App[int]):
         session: The run that is shown.
         conducting: What is known of a conductor inside this console.
         problem: Why what is shown is old; empty while it is not.
+        settings: What the operator has set.
+        leads_back: Whether it was opened from the fleet.
     """
 
     session: Session
     conducting: Conducting = Conducting()
     problem: str = ""
+    leads_back: bool = False
+    settings: Settings = Settings()
 
     def say(self, text: str, *, severity: str = "information") -> None:
         """Show a short message. The text may be foreign."""
@@ -117,7 +122,7 @@ class Area(Screen[None]):
     def situation(self) -> Situation:
         """What the guards of verbs look at."""
         session = self.console.session
-        return Situation(session.snapshot, session.read_only_because, self.target)
+        return Situation(session.snapshot, session.read_only_because, self.target, self.console.leads_back)
 
     def verbs(self) -> list[Verb]:
         """The verbs that work here."""
@@ -136,6 +141,7 @@ class Area(Screen[None]):
             session.read_only_because,
             self.console.conducting,
             self.console.problem,
+            self.console.settings.production,
         )
         self._header.take(facts)
         self.take(session.snapshot, now)

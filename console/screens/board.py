@@ -81,7 +81,8 @@ class Board(Area):
 
     def verbs(self) -> list[Verb]:
         """Those of every screen, and opening: it is what there is to do with a job that waits."""
-        return [*super().verbs(), verb("choose")]
+        found = [item for item in super().verbs() if item.id != "fleet" or self.console.leads_back]
+        return [*found, verb("choose")]
 
     def problem(self, item: Verb) -> str:
         """Why a verb cannot be used now."""

@@ -79,11 +79,17 @@ def help_text(scope: str, problem: Callable[[Verb], str]) -> list[Paragraph]:
         scope: Its scope.
         problem: Says why a verb cannot be used now; empty when it can.
     """
+    parts = (("Here", scope), ("In every list", "list"), ("Everywhere", "app"))
+    return help_of(ABOUT.get(scope, ""), [(title, in_scopes([name])) for title, name in parts], problem)
+
+
+def help_of(about: str, parts: Iterable[tuple[str, Iterable[Verb]]], problem: Callable[[Verb], str]) -> list[Paragraph]:
+    """Help made of a sentence and of some lists of verbs, each under a title."""
     blank = Paragraph(())
-    shown = [Paragraph((Span(ABOUT.get(scope, "")),))]
-    for title, name in (("Here", scope), ("In every list", "list"), ("Everywhere", "app")):
+    shown = [Paragraph((Span(about),))]
+    for title, verbs in parts:
         shown += [blank, Paragraph((Span(title, "title"),))]
-        shown += [_verb(item, problem(item)) for item in in_scopes([name])]
+        shown += [_verb(item, problem(item)) for item in verbs]
     shown += [blank, Paragraph((Span("Signs", "title"),))]
     shown += [Paragraph((foreign(mark.word),), (Span("  "), Span(f"{mark.sign:<14}", mark.style))) for mark in _SIGNS]
     shown += [
@@ -104,7 +110,8 @@ def _verb(item: Verb, problem: str) -> Paragraph:
 
 
 _NAMES = {
-    "question_mark": "?", "colon": ":", "escape": "esc", "pageup": "pgup", "pagedown": "pgdn", "up": "↑", "down": "↓",
+    "question_mark": "?", "colon": ":", "slash": "/", "escape": "esc",
+    "pageup": "pgup", "pagedown": "pgdn", "up": "↑", "down": "↓",
 }  # fmt: skip
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from console.release.state import Outcome
+from console.safe_text import safe
+from console.settings import Production
 from console.snapshot import Snapshot
 from console.widgets.figures import age, between, duration, offset
 from console.widgets.ink import MORE, Line, Paragraph, Span, cells, fit, foreign, lay_out, pad
@@ -40,6 +44,7 @@ class Facts(NamedTuple):
     read_only_because: str
     conducting: Conducting
     problem: str = ""
+    production: Mapping[str, Production] = MappingProxyType({})
 
 
 class RunHeader(Block):
@@ -85,7 +90,7 @@ def _run_line(facts: Facts, width: int) -> Line:
     left: Line = (
         foreign(run.run_id or facts.run_dir.name, "strong"),
         _GAP,
-        foreign(run.inputs.get("cluster") or "cluster not known yet", "title"),
+        *_cluster(facts),
         Span(" "),
         foreign(login),
         *((Span(" account ", "muted"), foreign(account)) if account else ()),
@@ -95,6 +100,16 @@ def _run_line(facts: Facts, width: int) -> Line:
     if facts.read_only_because:
         right = (Span(" READ-ONLY ", "chip-idle"), _GAP, *right)
     return _sides(left, right, width)
+
+
+def _cluster(facts: Facts) -> Line:
+    """The cluster; one that is marked stands in its colour, behind its mark."""
+    name = str(facts.snapshot.run.inputs.get("cluster") or "")
+    marked = facts.production.get(name)
+    if marked is None:
+        return (foreign(name or "cluster not known yet", "title"),)
+    label = f" {safe(marked.label)} · {foreign(name).text} "
+    return (Span(label, f"chip-{marked.colour}"),)
 
 
 def _life_line(facts: Facts, width: int) -> Line:

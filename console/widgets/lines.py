@@ -256,13 +256,19 @@ class Lines(Inked, ScrollView, can_focus=True, inherit_bindings=False):
 
     def move_to(self, index: int, step: int = 1) -> None:
         """Put the cursor on a row, or on the next one that takes it."""
-        before = self._cursor
+        before, top = self._cursor, self.scroll_offset.y
         self._cursor = self._nearest(index, step)
         self.follow = self.follow and self._cursor == self._nearest(len(self._source) - 1, -1)
         self._keep_in_sight()
         if self._cursor != before:
-            self._drawn.clear()
-            self.refresh()
+            # Only two rows look otherwise than before; the others are only drawn again where they were scrolled.
+            two = (before, self._cursor)
+            self._drawn = {place: strip for place, strip in self._drawn.items() if place[0] not in two}
+            if self.scroll_offset.y == top:
+                self.refresh_lines(before)
+                self.refresh_lines(self._cursor)
+            else:
+                self.refresh()
             if self._moved is not None:
                 self._moved()
 

@@ -12,14 +12,14 @@ import tempfile
 from importlib.metadata import version
 from pathlib import Path
 
-from tests.benchmarks import first_frame, freezing, memory
+from tests.benchmarks import first_frame, fleet, freezing, memory
 from tests.console import runs
 
 
 def main() -> int:
     """Run the benchmarks."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
-    parser.add_argument("--only", choices=("frame", "memory", "freeze"), help="one of the three")
+    parser.add_argument("--only", choices=("frame", "memory", "freeze", "fleet"), help="one of the four")
     parser.add_argument("--gib", type=float, default=8.0, help="how much is frozen, in GiB (default: 8)")
     parser.add_argument("--rounds", type=int, default=15, help="starts of each app at each size (at least 11)")
     parser.add_argument("command", nargs="*", help="program whose memory is measured, after --, instead of the demo")
@@ -39,6 +39,8 @@ def main() -> int:
                 met = memory.report(place, args.command) and met
             if args.only in (None, "freeze"):
                 met = freezing.report(place, args.gib) and met
+            if args.only in (None, "fleet"):
+                met = fleet.report(place / "fleet") and met
     except (first_frame.NoFrame, memory.NotMeasured) as error:
         print(f"not measured: {error}", file=sys.stderr)
         return 2

@@ -60,6 +60,17 @@ class Moment(NamedTuple):
     processor: float
 
 
+def open_terminal(
+    command: Sequence[str], size: tuple[int, int], env: dict[str, str]
+) -> tuple[subprocess.Popen[bytes], int]:
+    """Start a program in a pseudo-terminal; returns it and our end of the terminal."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT, env=env, close_fds=True)
+    os.close(theirs)
+    return process, ours
+
+
 def time_to(marks: Sequence[str], command: Sequence[str], size: tuple[int, int], env: dict[str, str]) -> list[Moment]:
     """Start a program in a pseudo-terminal and measure how long it takes until each of some words has been painted.
 
@@ -72,11 +83,8 @@ def time_to(marks: Sequence[str], command: Sequence[str], size: tuple[int, int],
     Raises:
         NoFrame: When one of them does not come.
     """
-    ours, theirs = os.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
     begun = time.perf_counter()
-    process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT, env=env, close_fds=True)
-    os.close(theirs)
+    process, ours = open_terminal(command, size, env)
     seen, found = b"", list[Moment]()
     try:
         for mark in marks:
