@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -102,26 +101,8 @@ async def _agent_has(agent: str, keys: list[Path], only: bool) -> bool:
     return bool(held & wanted) if only else bool(held)
 
 
-def _can_open(path: Path) -> bool:
-    """Whether a passphrase would be of any use; nobody is asked for one in vain.
-
-    The library needs bcrypt for what ssh-keygen writes unless told otherwise (PROTOCOL.key of OpenSSH).
-    """
-    try:
-        own_format = b"BEGIN OPENSSH PRIVATE KEY" in path.read_bytes()
-    except OSError:
-        return True  # opening it says why it cannot be read
-    return not own_format or importlib.util.find_spec("bcrypt") is not None
-
-
 async def _opened(target: SshTarget, path: Path, operator: Operator) -> list[Any]:
     """A key and its certificate, opened with a passphrase that is asked for once, before there is any connection."""
-    if not _can_open(path):
-        said = (
-            f"{path}: opening a locked key in OpenSSH's own format needs the Python package bcrypt, which is not here"
-        )
-        advice = "load the key into your agent (ssh-add), or install bcrypt beside gonogo"
-        raise NeedsOperator(target.name, LOG_IN, said, advice)
     prompts = (Prompt(f"Passphrase of {path}"),)
     answers = await operator.answers(Question(target.name, Secret.PASSPHRASE, prompts))
     found = None if answers is None else texts(answers, prompts)

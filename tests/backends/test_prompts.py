@@ -265,20 +265,6 @@ async def test_a_wrong_passphrase_or_none_does_not_even_connect(
     assert nothing_of("secret-2", host, error)
 
 
-async def test_nobody_is_asked_for_a_passphrase_that_would_be_of_no_use(
-    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server = make()
-    path = lock(server, tmp_path)
-    path.write_bytes(path.read_bytes() + b"-----BEGIN OPENSSH PRIVATE KEY-----\n")
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    operator = Asked(replies=[("secret-1",)])
-    error = await refused(SshHost(replace(await server.start(), key=path), operator=operator))
-    assert "bcrypt" in error.said
-    assert "ssh-add" in error.advice
-    assert operator.questions == []
-
-
 async def test_a_key_that_the_agent_holds_needs_no_passphrase(make: Make, tmp_path: Path) -> None:
     import shutil
 
