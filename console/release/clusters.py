@@ -67,7 +67,8 @@ class Settings(Input):
         qos: Slurm quality of service, None for the default.
         time_zone: Zone in which the cluster's Slurm prints times, None where it is not declared.
         keepalive_seconds: Interval of SSH keepalive messages, seconds.
-        poll_seconds: Interval of Slurm queries, seconds; the default makes at most four in a minute.
+        poll_seconds: Interval of Slurm queries, seconds. The default makes at most four in any minute: three looks at
+            the queue, and the one at accounting that the last of them may need.
         watch_seconds: Interval of looks at result files, seconds.
         settle_seconds: How long a job must be missing everywhere before it counts as never submitted, seconds.
         result_grace_seconds: After a job ended without its result: pause between the last looks for it, seconds.
@@ -90,7 +91,7 @@ class Settings(Input):
     qos: Text | None = None
     time_zone: Annotated[Text, AfterValidator(_time_zone)] | None = None
     keepalive_seconds: Annotated[float, Field(ge=1, le=3600, allow_inf_nan=False)] = 15.0
-    poll_seconds: Annotated[float, Field(ge=0.05, le=3600, allow_inf_nan=False)] = 15.0
+    poll_seconds: Annotated[float, Field(ge=0.05, le=3600, allow_inf_nan=False)] = 20.0
     watch_seconds: Annotated[float, Field(ge=0.05, le=3600, allow_inf_nan=False)] = 2.0
     settle_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 30.0
     result_grace_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 30.0

@@ -44,17 +44,35 @@ class Scheduler:
             raise Enough
 
 
-async def test_each_query_is_paid_for_with_one_interval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def pauses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: list[int | None]) -> list[float]:
+    """How long the monitor waited after each look, by what each look cost."""
     release = make_release(tmp_path)
     writer = new_run(tmp_path / RUN_ID)
     proposal = propose(writer, "001-train-1", make_job())
     decide(writer, proposal)
     submit(writer, proposal)
-    scheduler = Scheduler([1, 2, None, 1])
+    scheduler = Scheduler(plan)
     nothing: Any = None
     connection = Connection(nothing, cast(Any, scheduler), nothing)
     monkeypatch.setattr(watching, "asyncio", type("", (), {**vars(asyncio), "sleep": staticmethod(scheduler.sleep)}))
     with pytest.raises(Enough):
         await watching.Monitor(release, writer, connection, Live()).run()
-    assert release.cluster.poll_seconds == 15
-    assert scheduler.pauses == [15, 30, 15, 15]
+    assert release.cluster.poll_seconds == 20
+    return scheduler.pauses
+
+
+async def test_each_query_is_paid_for_with_one_interval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert await pauses(tmp_path, monkeypatch, [1, 2, None, 1]) == [20, 40, 20, 20]
+
+
+@pytest.mark.parametrize("plan", [(1, 1, 2), (1, 2), (2, 1), (2,), (1, 1, 1, 2, 2)])
+async def test_no_minute_has_more_than_four_queries_by_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: tuple[int, ...]
+) -> None:
+    costs = [*plan] * 6
+    begun, asked = 0.0, []
+    for cost, pause in zip(costs, await pauses(tmp_path, monkeypatch, [*costs]), strict=True):
+        asked += [begun] * cost
+        begun += pause
+    most = max(sum(since <= time < since + 60 for time in asked) for since in asked)
+    assert 3 <= most <= 4
