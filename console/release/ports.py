@@ -6,12 +6,13 @@ The conductor never knows what kind of cluster stands behind them.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from backends.hosts.base import FileStat, Host
 from backends.slurm.model import ClusterFacts, QueueReading, SubmitOutcome, SubmitRequest
 from backends.watcher.model import FileReading, Tail
+from console.release.pace import Pace
 
 
 class Scheduler(Protocol):
@@ -84,3 +85,4 @@ class Connection:
     host: Host
     slurm: Scheduler
     watcher: Watcher
+    pace: Pace = field(default_factory=Pace)

@@ -25,7 +25,8 @@ class Monitor:
     """Looks at all jobs of the run at once, and logs each change of state once.
 
     Each of Slurm's commands is paid for with one interval: a look that had to ask accounting too is followed by a pause
-    of two, so that the controller gets no more queries than the interval allows, whatever has become of the jobs.
+    of two, so that the controller gets no more queries than the interval allows, whatever has become of the jobs and
+    however many releases are conducted over the connection.
     """
 
     def __init__(self, release: Release, writer: RunWriter, connection: Connection, live: Live) -> None:
@@ -36,17 +37,23 @@ class Monitor:
 
     async def run(self) -> None:
         """Look until cancelled; a look that got no answer changes nothing and is shown."""
+        pace, interval = self._connection.pace, self._release.cluster.poll_seconds
         while True:
+            if wait := pace.wait():
+                await asyncio.sleep(wait)
+                continue  # another release may have taken its turn meanwhile
             open_jobs = [item for item in self._writer.state.attempts if item.job_id and not item.ended_at]
-            queries = 1
-            if open_jobs:
-                try:
-                    reading = await self._look(open_jobs)
-                    queries = reading.queries
-                    await self._take(open_jobs, reading)
-                except CouldNotAsk as error:
-                    self._live.problems = (str(error),)
-            await asyncio.sleep(self._release.cluster.poll_seconds * queries)
+            if not open_jobs:
+                await asyncio.sleep(interval)
+                continue
+            pace.spend(1, interval)
+            try:
+                reading = await self._look(open_jobs)
+                pace.spend(reading.queries, interval)
+                await self._take(open_jobs, reading)
+            except CouldNotAsk as error:
+                pace.spend(1, interval)
+                self._live.problems = (str(error),)
 
     async def _look(self, attempts: list[Attempt]) -> QueueReading:
         names = {item.job_id or "": item.token for item in attempts}
