@@ -87,7 +87,11 @@ printf probe > "$probe/file"; got=$(cat "$probe/file"); rm -f -- "$probe/file"; 
 [ "$got" = probe ] || { echo "what was written did not come back" >&2; exit 5; }
 printf '%s\\n' "$place"
 df -Pk -- "$place" | awk 'NR==2 {print $4}'
+# GNU's stat knows a file system by name; elsewhere the line stays empty.
+echo "$(stat -f -c %T -- "$place" 2>/dev/null)"
 """
+
+_OF_ONE_MACHINE = ("tmpfs", "ramfs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,13 +282,15 @@ def _workspace(host: Host, cluster: Cluster, said: RunResult | CouldNotAsk) -> F
     if isinstance(said, CouldNotAsk):
         return _no_answer(host, WORKSPACE, said, f", {cluster.workspace}")
     lines = said.stdout.decode("utf-8", "surrogateescape").splitlines()
-    if said.exit_status != 0 or len(lines) != 2 or not lines[1].isascii() or not lines[1].isdigit():
+    if said.exit_status != 0 or len(lines) != 3 or not lines[1].isascii() or not lines[1].isdigit():
         found = said.stderr.decode("utf-8", "surrogateescape").strip()[-300:] or f"exit status {said.exit_status}"
         advice = "correct workspace in clusters.yaml or its permissions"
         return Finding(WORKSPACE, False, asked, found, "a folder that takes new files", advice)
     place, free = lines[0], int(lines[1]) * 1024
     there = "" if place == cluster.workspace else f"not there yet, but {place} is and "
-    found = f"{there}takes new files, {free / 1e9:.1f} GB free"
+    kind = lines[2] or "not told by stat"
+    alone = ", memory of one machine, which no other node sees" if kind in _OF_ONE_MACHINE else ""
+    found = f"{there}takes new files, {free / 1e9:.1f} GB free, file system {kind}{alone}"
     if free == 0:
         return Finding(WORKSPACE, False, asked, found, "free space", "make room, or name another workspace")
     return Finding(WORKSPACE, True, asked, found)

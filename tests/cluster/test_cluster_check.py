@@ -43,6 +43,14 @@ async def test_a_cluster_that_is_ready_is_all_ok(
     assert exit_status(checks) == 0
     controller = next(check for check in checks if check.name == "controller")
     assert "is UP" in controller.found
+    workspace = next(check for check in checks if check.name == "workspace")
+    kind = subprocess.run(
+        ["stat", "-f", "-c", "%T", cluster.layout.home(cluster.layout.account())],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert f"file system {kind.stdout.strip()}" in workspace.found
 
 
 def test_the_command_says_so(cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
