@@ -12,6 +12,7 @@ from typing import Any
 from console.commands.common import DONE, REFUSED, add_json, print_json, say
 from console.release.catalog_file import catalog_bytes
 from console.safe_text import safe
+from gates.catalog.against import check_against
 from gates.catalog.atom import looks, read_atom
 from gates.catalog.check import Finding, check_catalog, errors
 from gates.catalog.model import Catalog, read_catalog, to_json
@@ -26,6 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(title="actions", dest="action", metavar="ACTION", required=True)
     check = actions.add_parser("check", help="find what is wrong with a catalog; ATOM's catalogs are read too")
     check.add_argument("file", type=Path, metavar="FILE", help="the catalog, JSON or YAML")
+    check.add_argument(
+        "--against", type=Path, metavar="EARLIER", help="also find bars that were lowered or dropped since this state"
+    )
     add_json(check)
     offer = actions.add_parser("propose", help="propose bars from a history: smallest healthy value less a margin")
     offer.add_argument("history", type=Path, metavar="HISTORY", help="a history of releases, or a list of runs as JSON")
@@ -89,7 +93,11 @@ def read_any(file: ResultBytes, day: str) -> tuple[Catalog, list[Finding]]:
 
 
 def _check(args: argparse.Namespace) -> int:
-    catalog, findings = read_any(catalog_bytes(args.file), f"{datetime.now(UTC):%Y-%m-%d}")
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    catalog, findings = read_any(catalog_bytes(args.file), today)
+    if args.against is not None:
+        earlier, _ = read_any(catalog_bytes(args.against), today)
+        findings = [*findings, *check_against(catalog, earlier)]
     wrong = errors(findings)
     if args.json:
         print_json(

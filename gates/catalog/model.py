@@ -18,6 +18,10 @@ ACCEPTANCE: Final = ("acceptance_rate", "per_position", "acceptance_length")
 """Names of the bars that look at the drafter; `accuracy` looks at the answers."""
 
 
+Key = tuple[str, str | None, int | None, int | None]
+"""What tells entries apart: model, drafter, draft tokens, top-k."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bar:
     """One bar, with where it comes from.
@@ -91,7 +95,7 @@ class Entry:
     note: str | None = None
 
     @property
-    def key(self) -> tuple[str, str | None, int | None, int | None]:
+    def key(self) -> Key:
         """What tells entries apart."""
         return self.model, self.drafter, self.draft_tokens, self.topk
 
@@ -107,12 +111,30 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Dropped:
+    """Bars that were given up on purpose.
+
+    Attributes:
+        key: The entry that they were bars of.
+        bars: Their names.
+        source: Why, in words.
+        date: Day on which somebody decided on it.
+    """
+
+    key: Key
+    bars: tuple[str, ...]
+    source: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
 class Catalog:
-    """A whole catalog: its file, its name for people, its entries in order."""
+    """A whole catalog: its file, its name for people, its entries in order, and what was given up."""
 
     file: str
     name: str
     entries: tuple[Entry, ...]
+    dropped: tuple[Dropped, ...] = ()
 
 
 def read_catalog(file: ResultBytes) -> Catalog:
@@ -134,16 +156,27 @@ def read_catalog(file: ResultBytes) -> Catalog:
     if found:
         raise ResultError(file.name, found)
     entries = tuple(_entry(item) for item in document.root["entries"])
-    return Catalog(file.name, document.root.get("name", file.name), entries)
+    dropped = tuple(_dropped(item) for item in document.root.get("dropped", []))
+    return Catalog(file.name, document.root.get("name", file.name), entries, dropped)
 
 
 def _wrong_days(root: Mapping[str, Any]) -> Iterator[Problem]:
-    for i, entry in enumerate(root["entries"]):
-        for name, bar in entry["bars"].items():
-            try:
-                date.fromisoformat(bar["date"])
-            except ValueError:
-                yield Problem(f"entries[{i}].bars.{name}.date", "a day that there is", bar["date"])
+    days = [
+        (f"entries[{i}].bars.{name}.date", bar["date"])
+        for i, entry in enumerate(root["entries"])
+        for name, bar in entry["bars"].items()
+    ]
+    days += [(f"dropped[{i}].date", item["date"]) for i, item in enumerate(root.get("dropped", []))]
+    for field_, day in days:
+        try:
+            date.fromisoformat(day)
+        except ValueError:
+            yield Problem(field_, "a day that there is", day)
+
+
+def _dropped(item: Mapping[str, Any]) -> Dropped:
+    key = (item["model"], item["drafter"], item.get("draft_tokens"), item.get("topk"))
+    return Dropped(key, tuple(item["bars"]), item["source"], item["date"])
 
 
 def _entry(item: Mapping[str, Any]) -> Entry:
@@ -173,7 +206,16 @@ def _many(value: Any) -> tuple[float, ...]:
 
 def to_json(catalog: Catalog) -> dict[str, Any]:
     """The form of the file, without what is not stated."""
-    return {"schema_version": 1, "name": catalog.name, "entries": [entry_to_json(one) for one in catalog.entries]}
+    made = {"schema_version": 1, "name": catalog.name, "entries": [entry_to_json(one) for one in catalog.entries]}
+    if catalog.dropped:
+        made["dropped"] = [_dropped_to_json(one) for one in catalog.dropped]
+    return made
+
+
+def _dropped_to_json(dropped: Dropped) -> dict[str, Any]:
+    named = dict(zip(("model", "drafter", "draft_tokens", "topk"), dropped.key, strict=True))
+    stated = {name: value for name, value in named.items() if value is not None or name == "drafter"}
+    return {**stated, "bars": list(dropped.bars), "source": dropped.source, "date": dropped.date}
 
 
 def entry_to_json(entry: Entry) -> dict[str, Any]:
