@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from backends.slurm.advice import after_refusal
 from backends.slurm.model import Accepted, NotSubmitted, Refused, SubmitOutcome, SubmitRequest, Unknown, Upload
 from console.release import deciding, effects, queue, rules
 from console.release.job import ExactJob, JobError
@@ -153,7 +154,8 @@ def record_outcome(writer: RunWriter, attempt: Attempt, outcome: SubmitOutcome) 
             word, text, job_id = "accepted", f"Slurm took it as job {outcome.job_id}", outcome.job_id
             said = outcome.warning
         case Refused():
-            word, text, said = "refused", f"Slurm refused it: {outcome.said}", outcome.said
+            text = f"Slurm refused it: {outcome.said}; what to do: {after_refusal(outcome.said)}"
+            word, said = "refused", outcome.said
         case NotSubmitted():
             word, text, job_id, said = (
                 "not_submitted",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from backends.slurm.advice import after_refusal, while_waiting
+from backends.slurm.advice import GENERAL, after_refusal, while_waiting
 
 FAILED = "sbatch: error: Batch job submission failed: "
 CONFIGURATION = f"{FAILED}Requested node configuration is not available"
@@ -27,21 +27,31 @@ WORDS = {
     "sbatch: error: Invalid generic resource (gres) specification": "sinfo -o %G",
     "sbatch: error: Invalid --mem specification": "correct mem",
     f"{FAILED}Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)": "site's limits",
-    f"{FAILED}Invalid job array specification": "correct the option",
-    f"{FAILED}Job dependency problem": "correct the option",
-    f"{FAILED}Invalid feature specification": "correct the option",
-    f"{FAILED}Invalid license specification": "correct the option",
-    f"{FAILED}Invalid node name specified": "correct the option",
-    f"{FAILED}Requested reservation is invalid": "correct the option",
-    "sbatch: unrecognized option '--nosuch=1'\nTry \"sbatch --help\" for more information": "correct the option",
-    "sbatch: error: Batch script contains DOS line breaks (\\r\\n)": "recipe's template",
-    "sbatch: error: Batch script is empty!": "recipe's template",
-    "sbatch: error: This does not look like a batch script.  The first": "recipe's template",
-    "sbatch: error: Unable to open file /no/such/script.sh": "recipe's template",
+    f"{FAILED}Invalid job array specification": "correct --array",
+    f"{FAILED}Job dependency problem": "correct --dependency",
+    f"{FAILED}Invalid feature specification": "correct --constraint",
+    f"{FAILED}Invalid license specification": "correct --licenses",
+    f"{FAILED}Invalid node name specified": "correct --nodelist",
+    f"{FAILED}Requested reservation is invalid": "correct --reservation",
+    "sbatch: unrecognized option '--nosuch=1'\nTry \"sbatch --help\" for more information": "sbatch --help",
+    "sbatch: error: Batch script contains DOS line breaks (\\r\\n)\n"
+    "sbatch: error: instead of expected UNIX line breaks (\\n).": "dos2unix",
+    "sbatch: error: Batch script is empty!": "with a script",
+    "sbatch: error: This does not look like a batch script.  The first\n"
+    "sbatch: error: line must start with #! followed by the path to an interpreter.\n"
+    "sbatch: error: For instance: #!/bin/sh": "#!/bin/bash",
+    "sbatch: error: Unable to open file /no/such/script.sh": "correct its path",
     f"{FAILED}Unable to contact slurm controller (connect failure)": "the controller does not answer",
     f"{FAILED}Socket timed out on send/recv operation": "the controller does not answer",
-    f"sbatch: error: Munge encode failed: Failed\n{FAILED}Protocol authentication error": "administrators",
-    "sbatch: error: fetch_config: DNS SRV lookup failed\nsbatch: fatal: Could not establish": "administrators",
+    "sbatch: error: If munged is up, restart with --num-threads=10\n"
+    'sbatch: error: Munge encode failed: Failed to access "/run/munge/socket": No such file or directory '
+    "(Did you start munged?)\n"
+    "sbatch: error: slurm_send_node_msg: auth_g_create: REQUEST_SUBMIT_BATCH_JOB has authentication error\n"
+    f"{FAILED}Protocol authentication error": "administrators",
+    "sbatch: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host\n"
+    "sbatch: error: fetch_config: DNS SRV lookup failed\n"
+    "sbatch: error: _establish_config_source: failed to fetch config\n"
+    "sbatch: fatal: Could not establish a configuration source": "administrators",
     "bash: line 1: sbatch: command not found": "gonogo.slurm_path",
 }
 
@@ -49,12 +59,18 @@ WORDS = {
 @pytest.mark.parametrize("said", WORDS, ids=lambda said: said[-50:])
 def test_each_of_sbatchs_words_has_its_next_step(said: str) -> None:
     assert WORDS[said] in after_refusal(said)
+    assert after_refusal(said) != GENERAL
+
+
+def test_no_two_faults_that_are_mended_differently_share_a_step() -> None:
+    kinds: dict[str, set[str]] = {}
+    for said, words in WORDS.items():
+        kinds.setdefault(after_refusal(said), set()).add(words)
+    assert all(len(words) == 1 for words in kinds.values()), kinds
 
 
 def test_unknown_words_get_a_general_one_and_never_a_wrong_one() -> None:
-    assert after_refusal("sbatch: error: the moon is in the way") == (
-        "correct the recipe or clusters.yaml by what Slurm says"
-    )
+    assert after_refusal("sbatch: error: the moon is in the way") == GENERAL
 
 
 @pytest.mark.parametrize("said", [said for said, words in WORDS.items() if words == "the controller does not answer"])

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from backends.slurm.advice import GENERAL
+from backends.slurm.model import Refused
 from console.release import deciding, queue, submission
 from console.release.canonical import canonical
 from console.release.job import ExactJob
@@ -121,6 +123,25 @@ def test_an_ok_cannot_be_used_twice(writer: RunWriter) -> None:
     asyncio.run(submission.submit(writer, cluster, attempt))
     assert cluster.asked == 1
     assert "this OK was used before" in writer.entries[-1].text
+
+
+@pytest.mark.parametrize(
+    ("said", "step"),
+    [
+        (
+            "sbatch: error: Batch job submission failed: Invalid qos specification",
+            "name another QOS (gonogo.qos in clusters.yaml), or none",
+        ),
+        ("sbatch: error: the moon is in the way", GENERAL),
+    ],
+)
+def test_a_refusal_is_logged_word_for_word_and_with_what_to_do(writer: RunWriter, said: str, step: str) -> None:
+    _, attempt = approved(writer)
+    submission.record_outcome(writer, attempt, Refused(said, 1))
+    assert writer.entries[-1].text == f"{attempt.id}: Slurm refused it: {said}; what to do: {step}"
+    after = writer.state.attempt(attempt.id)
+    assert after is not None
+    assert (after.outcome, after.said) == (Outcome.REFUSED, said)
 
 
 def test_an_ok_that_another_process_used_at_this_moment_is_unknown_not_used_again(
