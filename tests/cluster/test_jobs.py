@@ -117,10 +117,11 @@ async def test_a_requeued_job_is_not_over_and_its_start_guard_lets_it_run_only_o
         # Slurm calls a job running before its script's first line has run.
         await there(f"{request.job_dir}/runs")
         cluster.root("scontrol", "requeue", job_id)
-        # Slurm lets two minutes pass before it starts such a job again.
+        # Slurm lets two minutes pass before it starts such a job again; two seconds must be left of them. A node that
+        # ended a job refuses any start of it from the same second ("Job credential revoked"), and Slurm then gives up.
         status = await seen(slurm, job_id, request, because("BeginTime"))
         assert (status.presence, status.state) == (Presence.IN_QUEUE, JobState.PENDING)
-        cluster.root("scontrol", "update", f"jobid={job_id}", "starttime=now")
+        cluster.root("scontrol", "update", f"jobid={job_id}", "starttime=now+2")
         # The guard's exit status: both starts write one output file, and Slurm's own last word of the first one may
         # come so late that it overwrites what the guard says in the second.
         assert (await seen(slurm, job_id, request, ended)).state is JobState.FAILED
