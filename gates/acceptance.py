@@ -59,7 +59,7 @@ def judge_acceptance(*files: ResultBytes | None, expected: AcceptanceExpected | 
         for number, run in enumerate(runs, start=1):
             if run.measured is None:
                 continue
-            judge_server(run.sheet, run.measured, entry)
+            judge_server(run.sheet, run.measured, entry, expected)
             comparable(run, run.measured, entry, expected)
             run.bars = acceptance_bars(run.measured, entry)
             end = "" if number == 1 else f"_{number}"

@@ -107,7 +107,7 @@ def _judge_run(
     """Judge one measurement against its entry."""
     account = None if server is None else read_foreign(run.sheet, server, (sources.SGLANG_SERVER,))
     if server is None or account is not None:
-        judge_server(run.sheet, account or measured, entry)
+        judge_server(run.sheet, account or measured, entry, expected)
     comparable(run, measured, entry, expected)
     if account is not None:
         comparable(run, account, entry, expected)

@@ -16,7 +16,7 @@ from gates.catalog.decimals import decimal, text
 from gates.catalog.measured import LENGTH_UNIT, RATE_UNIT, Measurement, Value
 from gates.catalog.model import Bar, Catalog, Entry, read_catalog, shipped
 from gates.expectations import Expected, Kind, setting
-from gates.header import agree
+from gates.header import agree, same_path
 from gates.reading import ResultBytes
 from gates.record import Sheet, same_value, shown
 from gates.results.fields import ResultError
@@ -52,6 +52,7 @@ class CatalogExpected(Expected):
     drafter: str | None = setting(Kind.TEXT, "drafter of the entry, where the model has several")
     draft_tokens: int | None = setting(Kind.COUNT, "draft tokens a step of the entry")
     topk: int | None = setting(Kind.COUNT, "branches of the draft tree of the entry; 1 is a chain")
+    drafter_path: str | None = setting(Kind.PATH, "drafter that must have been served: its folder, or name on the hub")
 
 
 @dataclass(slots=True)
@@ -209,9 +210,16 @@ def comparable(run: RunSheet, measured: Measurement, entry: Entry, expected: Cat
         _chained(sheet, measured, length, measured.rate, k)
 
 
-def judge_server(sheet: Sheet, stated: Measurement, entry: Entry) -> None:
-    """Compare the server's settings with those that the entry requires; what is not stated is not as required."""
+def judge_server(sheet: Sheet, stated: Measurement, entry: Entry, expected: CatalogExpected) -> None:
+    """Compare what was served with what was asked for; what is not stated is not as required."""
     settings = stated.server or {}
+    wanted_path = expected.drafter_path
+    if wanted_path is not None:
+        same = stated.drafter is not None and same_path(stated.drafter, wanted_path)
+        place = stated.fields.get("drafter", "")
+        limit = f"= {shown(wanted_path)}" + ("" if place else f"; {stated.producer} never states the drafter")
+        said = "nothing" if stated.drafter is None else stated.drafter
+        sheet.check("drafter_path", same, said, limit, file=stated.file, field=place or "drafter", cls=_INVALID)
     found = sorted(simulated_settings(settings))
     limit = "no setting that simulates acceptance"
     sheet.check("not_simulated", not found, found or "none", limit, file=stated.file, field="", cls=_INVALID)

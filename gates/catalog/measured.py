@@ -64,6 +64,7 @@ class Measurement:
         samples: Number of questions.
         shots: Examples before each question.
         server: What the server says of itself, by its own names; None where the file has nothing of the kind.
+        drafter: The drafter that was served, a folder or a name on the hub; None where the file does not say.
         fields: Where each of the above stands when this producer writes it, by attribute; what is not named here, it
             never writes.
         token: Whether the file carries the token of its attempt, which was compared.
@@ -83,6 +84,7 @@ class Measurement:
     samples: Value | None = None
     shots: Value | None = None
     server: Mapping[str, Any] | None = None
+    drafter: str | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
     token: bool = False
     model: str | None = None

@@ -61,7 +61,7 @@ def _smoke(record: Record) -> Measurement | None:
     counters, where = read
     if not judge_counters(counters, where.classed(FailureClass.ACCEPTANCE_REGRESSION), Work(k, 0, None)):
         return None
-    return _counted(record, counters, where.path, k, server.at("num_draft_tokens"), server.values)
+    return _counted(record, counters, where.path, k, server, server.values)
 
 
 def _bench(record: Record) -> Measurement | None:
@@ -82,7 +82,7 @@ def _bench(record: Record) -> Measurement | None:
     whole = _sum([counters for counters, _ in good])
     server = arm.values.get("server_config")
     settings = server if isinstance(server, dict) else None
-    return _counted(record, whole, arm.at("points"), k, arm.at("num_draft_tokens"), settings)
+    return _counted(record, whole, arm.at("points"), k, arm, settings)
 
 
 def _sum(counted: Sequence[Counters]) -> Counters:
@@ -97,8 +97,10 @@ def _sum(counted: Sequence[Counters]) -> Counters:
 
 
 def _counted(
-    record: Record, counters: Counters, path: str, k: int, k_field: str, server: dict[str, Any] | None
+    record: Record, counters: Counters, path: str, k: int, served: Record, settings: dict[str, Any] | None
 ) -> Measurement:
+    """A measurement by counters; `served` is the record that states the drafter and its number of draft tokens."""
+    drafter = served.values.get("drafter")
     taken = [*counters.per_position, *[0] * (k - len(counters.per_position))]
     return Measurement(
         file=record.file,
@@ -106,10 +108,11 @@ def _counted(
         rate=Value(counters.acceptance_rate, path),
         length=Value(counters.acceptance_length, path),
         positions=tuple(Value(Fraction(count, counters.drafts), path) for count in taken),
-        draft_tokens=Value(Fraction(k), k_field),
+        draft_tokens=Value(Fraction(k), served.at("num_draft_tokens")),
         steps=Value(Fraction(counters.drafts), path),
-        server=server,
-        fields={"rate": path, "length": path, "positions": path},
+        server=settings,
+        drafter=drafter if isinstance(drafter, str) else None,
+        fields={"rate": path, "length": path, "positions": path, "drafter": served.at("drafter")},
         token=True,
     )
 
@@ -122,12 +125,13 @@ def _accuracy(record: Record) -> Measurement | None:
     answered = record.integer("answered")
     strict, flexible = record.integer("correct_strict"), record.integer("correct_flexible")
     tokens = record.integer("output_tokens", minimum=1)
-    k = _served(record)
+    server = _served(record)
+    k = None if server is None else read_draft_tokens(server)
     length = record.number("acceptance_length", above=0)
     read = read_counters(record)
     if samples is None or shots is None or answered is None or strict is None or flexible is None:
         return None
-    if k is None or read is None or length is None or tokens is None:
+    if server is None or k is None or read is None or length is None or tokens is None:
         return None
     record.check("answered", answered == samples, answered, f"= {samples}", "answered", unit="questions", cls=_INVALID)
     for key, right in (("correct_strict", strict), ("correct_flexible", flexible)):
@@ -137,8 +141,7 @@ def _accuracy(record: Record) -> Measurement | None:
     if not judge_counters(counters, where.classed(FailureClass.ACCEPTANCE_REGRESSION), work):
         return None
     judge_stated_length(length, counters, record)
-    served = record.values["server"]
-    made = _counted(record, counters, where.path, k, "server.num_draft_tokens", served)
+    made = _counted(record, counters, where.path, k, server, server.values)
     return Measurement(
         file=record.file,
         producer=PRODUCER,
@@ -152,16 +155,17 @@ def _accuracy(record: Record) -> Measurement | None:
         },
         samples=Value(Fraction(samples), "samples"),
         shots=Value(Fraction(shots), "shots"),
-        server=served,
-        model=record.values["server"]["model"],
+        server=made.server,
+        drafter=made.drafter,
+        model=server.text("model"),
         task=task,
         fields={**made.fields, "accuracy": "correct_flexible", "samples": "samples", "shots": "shots"},
         token=True,
     )
 
 
-def _served(record: Record) -> int | None:
-    """The draft tokens of the server that answered, when it is the one that was asked for."""
+def _served(record: Record) -> Record | None:
+    """The server that answered, held against the one that was asked for; None when either is malformed."""
     requested, server = record.record("requested"), record.record("server")
     if requested is None or server is None:
         return None
@@ -175,4 +179,4 @@ def _served(record: Record) -> int | None:
     if asked_k is None or k is None:
         return None
     server.check("draft_tokens_served", k == asked_k, k, f"= {asked_k}", "num_draft_tokens")
-    return k
+    return server

@@ -31,6 +31,7 @@ Source = tuple[Callable[[Loaded], bool], Callable[[ResultBytes], tuple[Measureme
 _TASK: Final = "gsm8k"
 _RULES: Final = {"strict": "strict-match", "flexible": "flexible-extract"}
 _ATOM_KEYS: Final = {"rate": "mtp_acceptance_rate", "length": "avg_tokens_per_forward"}
+_SGLANG_DRAFTER: Final = "speculative_draft_model_path"
 _RANDOM: Final = ("random", "random-ids")
 
 
@@ -117,7 +118,8 @@ def _sglang_serving(file: ResultBytes) -> tuple[Measurement, Reading]:
         length=value_of(worst),
         draft_tokens=value_of(steps),
         server=info if isinstance(info, dict) else None,
-        fields={"length": "accept_length"},
+        drafter=run.server.draft_model if run.server is not None else None,
+        fields={"length": "accept_length", "drafter": f"server_info.{_SGLANG_DRAFTER}"},
     )
     return measured, reading
 
@@ -129,14 +131,17 @@ def _sglang_server(file: ResultBytes) -> tuple[Measurement, Reading]:
     lengths = [state.length for state in facts.states]
     stated = [length for length in lengths if length is not None]
     worst = min(stated, key=lambda length: length.exact) if stated and len(stated) == len(lengths) else None
+    settings = settings_of(_root(file))
+    drafter = settings.get(_SGLANG_DRAFTER)  # of every decode server, where there are several
     silent = next((state.field for state in facts.states if state.length is None), "internal_states[0]")
     measured = Measurement(
         file=file.name,
         producer=reading.WRITTEN_BY,
         length=value_of(worst, file=file.name),
         draft_tokens=value_of(facts.steps, file=file.name),
-        server=settings_of(_root(file)),
-        fields={"length": f"{silent}.avg_spec_accept_length"},
+        server=settings,
+        drafter=drafter if isinstance(drafter, str) else None,
+        fields={"length": f"{silent}.avg_spec_accept_length", "drafter": _SGLANG_DRAFTER},
     )
     return measured, reading
 
