@@ -30,6 +30,7 @@ _LITERALS = ("true", "false", "null", "NaN", "Infinity", "-Infinity")
 _HALF_NUMBER = re.compile(r"\.|[eE][+-]?")
 _HALF_ESCAPE = re.compile(r"\\?u?[0-9a-fA-F]{0,4}")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,79}")
+_NUMBERS = frozenset({int, float})
 _SHOWN = 80
 
 
@@ -204,10 +205,18 @@ def _ends_there(error: json.JSONDecodeError, text: str) -> bool:
 
 def _slowly(text: str) -> Document | Unread:
     """Read again, keeping every key and every odd number, to say where they are."""
+    keeping: dict[str, Any] = {
+        "object_pairs_hook": _Pairs,
+        "parse_float": _float_or_odd,
+        "parse_constant": Unusable,
+    }
     try:
-        tree = json.loads(
-            text, object_pairs_hook=_Pairs, parse_float=_float_or_odd, parse_int=_int_or_odd, parse_constant=Unusable
-        )
+        try:
+            tree = json.loads(text, **keeping)
+        except json.JSONDecodeError:
+            raise
+        except ValueError:  # an integer of more digits than Python converts; to look at each of them costs most
+            tree = json.loads(text, parse_int=_int_or_odd, **keeping)
     except json.JSONDecodeError as error:
         return _syntax(error, text)
     except RecursionError:
@@ -242,18 +251,25 @@ def _unfold(tree: Any, holder: dict[str, Any]) -> Iterator[tuple[str, Unusable |
         inside: Any
         if isinstance(value, _Pairs):
             inside = box[key] = {}
-            for name, _ in value:
+            for name, item in value:
                 if name in inside:
                     yield step(path, name), None
-                inside[name] = None
-            waiting += [(step(path, name), item, inside, name) for name, item in reversed(value)]
+                inside[name] = item
+            # Most values are plain ones, which stay as they are: no path is made for them.
+            waiting += [(step(path, name), item, inside, name) for name, item in reversed(value) if _deep(item)]
         elif isinstance(value, list):
-            inside = box[key] = [None] * len(value)
-            waiting += [(step(path, i), value[i], inside, i) for i in reversed(range(len(value)))]
+            inside = box[key] = value
+            if not _NUMBERS.issuperset(map(type, value)):
+                places = reversed(range(len(value)))
+                waiting += [(step(path, i), value[i], inside, i) for i in places if _deep(value[i])]
         else:
             box[key] = value
             if isinstance(value, Unusable):
                 yield path, value
+
+
+def _deep(value: object) -> bool:
+    return isinstance(value, list | Unusable)  # objects are lists of pairs here
 
 
 def _not_object(root: object) -> Unread:
