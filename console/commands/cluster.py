@@ -1,4 +1,4 @@
-"""`gonogo cluster`: `check` whether one is ready for a release, `trust` the key of a new one, `list` them all."""
+"""`gonogo cluster`: `check` whether one is ready for a release, `trust` a new one's key, `confirm` commands, `list`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from console.commands.common import DONE, add_json, print_json
 from console.release.clusters import Clusters, find_clusters_file, load_clusters
 from console.safe_text import cut, safe
 
-CHECK, TRUST, LIST = "check", "trust", "list"
+CHECK, TRUST, CONFIRM, LIST = "check", "trust", "confirm", "list"
 _WIDTH = 15
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `gonogo cluster`."""
     parser.add_argument(
-        "verb", choices=(CHECK, TRUST, LIST), help="check one cluster, take the host key of a new one, or list them"
+        "verb",
+        choices=(CHECK, TRUST, CONFIRM, LIST),
+        help="check one cluster, take the host key of a new one, take the commands of this machine that a file which "
+        "is not your own names, or list all clusters",
     )
     parser.add_argument(
         "cluster", nargs="?", metavar="CLUSTER", help="a cluster's name; needed where there are several"
@@ -29,11 +32,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SHA256:...",
         help="trust: take the key if this is its fingerprint, without asking; once for each new host on the way",
     )
+    parser.add_argument(
+        "--digest",
+        action="append",
+        metavar="HEX",
+        help="confirm: take a command if this is its full SHA-256, without asking; once for each command",
+    )
     add_json(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check a cluster, take its host key, or list all.
+    """Check a cluster, take its host key or its commands, or list all.
 
     Returns:
         0 when all is well, 1 when something is wrong or was refused, 4 when something could not be asked.
@@ -49,6 +58,10 @@ def run(args: argparse.Namespace) -> int:
         from console.commands.trust import trust
 
         return trust(clusters, name, args)
+    if args.verb == CONFIRM:
+        from console.commands.confirm import confirm
+
+        return confirm(clusters, name, args)
     from console.release.cluster_check import check_cluster, exit_status, to_json
 
     checks = asyncio.run(check_cluster(clusters, name))

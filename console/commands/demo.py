@@ -62,9 +62,11 @@ def prepare_cluster(place: Path) -> Path:
     cluster may be made reachable before the first login; here it starts the embedded one again after a reboot.
     """
     from backends.sandbox.lifecycle import ensure
+    from console.release import confirmed
 
     place.mkdir(parents=True, exist_ok=True)
     info = ensure(place)
+    wake = [sys.executable, "-m", "backends.sandbox", "ensure", str(place)]
     entry = {
         "login_node": info.host,
         "user": info.user,
@@ -82,9 +84,11 @@ def prepare_cluster(place: Path) -> Path:
             "watch_seconds": 0.3,
             "settle_seconds": 5,
             "result_grace_seconds": 1,
-            "wake": [sys.executable, "-m", "backends.sandbox", "ensure", str(place)],
+            "wake": wake,
         },
     }
+    # The command is ours, not a project's: whoever asked for a demo need not be asked about it.
+    confirmed.confirm([confirmed.wake(wake)])
     path = place / "clusters.yaml"
     # JSON is YAML too, and has no surprises with names of folders.
     path.write_text(json.dumps({"default_cluster": "demo", "clusters": {"demo": entry}}, indent=1), encoding="utf-8")

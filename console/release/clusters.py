@@ -19,7 +19,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, field_validator
 
 from backends.hosts.ssh_config import DEFAULT_PORT, HostSettings, SshConfigError, settings_of
-from console.release.errors import InputError, Problem, suggestion
+from console.release import confirmed
+from console.release.errors import InputError, Problem, shown, suggestion
 from console.release.validation import ClusterPath, Input, LocalPath, Text, Tolerant, refusal, validate
 from console.release.yaml_reading import Document, read_document, read_file
 
@@ -204,9 +205,11 @@ class Clusters:
         """One entry, checked.
 
         Raises:
-            InputError: With every problem of the entry.
+            InputError: With every problem of the entry; also for a command of this machine that is not the operator's.
         """
+        _refuse_misplaced(self.document, name)
         entry = validate(Entry, self.document, ("clusters", name))
+        self._require_confirmed(name, entry)
         if entry.ssh_key is not None:
             _check_key(self.document, name, entry.ssh_key)
         config = entry.gonogo.ssh_config or os.path.expanduser(USUAL_SSH_CONFIG)
@@ -230,6 +233,62 @@ class Clusters:
             partition=entry.slurm.default_partition,
             **{**dict(entry.gonogo), **own},
         )
+
+    def commands(self, name: str) -> tuple[confirmed.Command, ...]:
+        """Everything in an entry by which a command would run on this machine, whether confirmed or not.
+
+        Raises:
+            InputError: With every problem of the entry.
+        """
+        return _commands(validate(Entry, self.document, ("clusters", name)))
+
+    def _require_confirmed(self, name: str, entry: Entry) -> None:
+        """Nothing of this machine is run because a file says so that is not the operator's own."""
+        commands = _commands(entry)
+        if not commands or confirmed.is_own(self.document.file):
+            return
+        known = confirmed.confirmed()
+        expected = "a command that you confirmed, since it runs on this machine and the file is not your own"
+        advice = f"see it whole, and take it, with `gonogo cluster confirm {name} --clusters {self.document.file}`"
+        problems = [
+            self.document.problem(("clusters", name, *command.field), expected, shown(command.shown), advice)
+            for command in commands
+            if command.digest not in known
+        ]
+        if problems:
+            raise InputError(*problems)
+
+
+def _commands(entry: Entry) -> tuple[confirmed.Command, ...]:
+    own = entry.gonogo
+    found = [confirmed.wake(own.wake)] if own.wake else []
+    if entry.ssh_proxy is not None:
+        found.append(confirmed.proxy(entry.ssh_proxy, entry.login_node, entry.user, own.port))
+    usual = (os.devnull, os.path.expanduser(USUAL_SSH_CONFIG))
+    if own.ssh_config is not None and own.ssh_config not in usual:
+        found.append(confirmed.configuration(Path(own.ssh_config)))
+    return tuple(found)
+
+
+_OURS_ALONE = ("port", "known_hosts", "ssh_config")
+"""Settings that say which server is trusted: passed over in silence, they would be taken for honoured."""
+
+
+def _refuse_misplaced(document: Document, name: str) -> None:
+    """Refuse a setting of ours that stands beside `gonogo:` and not under it, unless it stands there, too."""
+    entry = document.data["clusters"][name]
+    if not isinstance(entry, dict):
+        return
+    own = entry.get("gonogo")
+    under = own if isinstance(own, dict) else {}
+    expected = "this key under gonogo:, where alone it counts"
+    problems = [
+        document.problem(("clusters", name, key), expected, shown(entry[key]), f"move it to gonogo.{key}")
+        for key in _OURS_ALONE
+        if key in entry and key not in under
+    ]
+    if problems:
+        raise InputError(*problems)
 
 
 def _ssh_settings(document: Document, name: str, config: Path, entry: Entry) -> HostSettings:

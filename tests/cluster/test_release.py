@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from console.commands.conducting import utc
+from console.release.clusters import load_clusters
 from console.release.conductor import Conductor
+from console.release.confirmed import confirm
 from console.release.connecting import connect
 from console.release.folder import read_state
 from console.release.journal import check_anchor, read_log
@@ -75,6 +77,7 @@ def write_inputs(cluster: Cluster, way: Way, folder: Path, recipe: str = "demo")
     """clusters.yaml and release.yaml; JSON is YAML too."""
     clusters, release = folder / "clusters.yaml", folder / "release.yaml"
     clusters.write_text(json.dumps({"clusters": {"proving": way.entry(cluster, folder)}}))
+    confirm(load_clusters(clusters).commands("proving"))
     revision = hashlib.sha1(b"demo/tiny-target", usedforsecurity=False).hexdigest()
     inputs = {"target": "demo/tiny-target", "revision": revision, "algorithm": "dflash2", "budget": "dev"}
     release.write_text(json.dumps({**inputs, "recipe": recipe}))

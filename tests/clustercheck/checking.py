@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import yaml
 
 from console.release.cluster_check import Answer, Check, check_cluster
 from console.release.clusters import load_clusters
+from console.release.confirmed import confirm
+from console.release.errors import InputError
 from tests.sandbox.clusters import Cluster
 
 NEEDED = "sh env grep sha256sum tar base64 stat timeout readlink date df awk cat rm rmdir mkdir dirname id touch sleep"
@@ -36,7 +39,10 @@ def written(folder: Path, entry: dict[str, Any]) -> Path:
 
 
 async def checked(folder: Path, entry: dict[str, Any], **options: Any) -> tuple[Check, ...]:
-    return await check_cluster(load_clusters(written(folder, entry)), "lab", **options)
+    clusters = load_clusters(written(folder, entry))
+    with suppress(InputError):
+        confirm(clusters.commands("lab"))
+    return await check_cluster(clusters, "lab", **options)
 
 
 def wrong(checks: tuple[Check, ...]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from console.release.clusters import Cluster, choose_cluster, find_clusters_file, load_clusters
+from console.release.confirmed import confirm
 from console.release.errors import InputError
 
 # The shape of Model-Optimizer's own example, with keys that only its other tools know.
@@ -58,8 +59,11 @@ def one(folder: Path, *lines: str, gonogo: tuple[str, ...] = ()) -> Path:
     return written(folder, "\n".join(text) + "\n")
 
 
-def chosen(path: Path, asked: str | None = None) -> Cluster:
-    return choose_cluster(load_clusters(path), asked)
+def chosen(path: Path, asked: str | None = None, *, confirmed: bool = False) -> Cluster:
+    clusters = load_clusters(path)
+    if confirmed:
+        confirm(clusters.commands(asked or clusters.names[0]))
+    return choose_cluster(clusters, asked)
 
 
 def only_line(path: Path, asked: str | None = None) -> str:
@@ -75,7 +79,7 @@ def test_a_file_of_the_other_tools_works_unchanged(tmp_path: Path) -> None:
     key = tmp_path / "id_ed25519"
     key.write_text("key")
     path = written(tmp_path, SHARED.format(key=key))
-    cluster = chosen(path)
+    cluster = chosen(path, confirmed=True)
     assert (cluster.name, cluster.file) == ("my-cluster", str(path))
     assert (cluster.login_node, cluster.user, cluster.port) == ("cluster-login.example.com", "myusername", 22)
     assert (cluster.account, cluster.partition) == ("my_account", "batch_short")
@@ -112,7 +116,8 @@ def test_our_settings_stand_under_our_own_key(tmp_path: Path) -> None:
                 "production: true",
                 "slurm_path: /opt/slurm/bin",
             ),
-        )
+        ),
+        confirmed=True,
     )
     assert (cluster.port, cluster.known_hosts, cluster.hf_local) == (2222, "/etc/hosts", "/models")
     assert (cluster.drafts_root, cluster.python, cluster.slurm_path) == (
