@@ -2,10 +2,10 @@
 
 Runs on a login node, under any Python from 3.8 on, with nothing but the standard library. It ends when its input
 ends, so a lost connection leaves nothing behind. Commands are JSON lines: {"add": [path...]}, {"drop": [path...]},
-{"ask": number, "tail": path, "bytes": most, "known": stat or null}. Answers are JSON lines: {"ready": pid};
-{"path": p, "stat": [size, inode, mtime_ns, ctime_ns], "stable": bool, "data": base64 where stable and small};
-{"path": p, "missing": true}; {"path": p, "odd": "why nobody can say"}; {"beat": looks so far}; and to a question
-{"ask": number} with "stat", "offset" and "data", or "same": true, or "missing" or "odd" as above.
+{"ask": number, "tail": path, "from": where to begin or null for the end, "bytes": most, "known": stat or null}.
+Answers are JSON lines: {"ready": pid}; {"path": p, "stat": [size, inode, mtime_ns, ctime_ns], "stable": bool, "data":
+base64 where stable and small}; {"path": p, "missing": true}; {"path": p, "odd": "why nobody can say"}; {"beat": looks
+so far}; and to a question {"ask": number} with "stat", "offset" and "data", or "same": true, or "missing" or "odd".
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ SECOND_LOOK_S = 0.05
 BEAT_S = 5.0
 
 MOST_BYTES = 32768
-"""A file of at most so many bytes is sent along once it is stable, which saves the way there and back; and a look at
-the end of a file takes no more."""
+"""A file of at most so many bytes is sent along once it is stable, which saves the way there and back; and one answer
+with a part of a file takes no more."""
 
 
 def identity(found: os.stat_result) -> List[int]:
@@ -73,11 +73,11 @@ def read_at(path: str, known: Optional[List[int]], place: Callable[[int], Tuple[
         os.close(file)
 
 
-def tail(path: str, most: int, known: Optional[List[int]]) -> Answer:
-    """The end of a file, however long it is."""
+def part(path: str, start: Optional[int], most: int, known: Optional[List[int]]) -> Answer:
+    """A part of a file, or its end where no start is given, however long it is."""
     most = max(0, min(most, MOST_BYTES))
     try:
-        return read_at(path, known, lambda size: (max(0, size - most), most))
+        return read_at(path, known, lambda size: (max(0, size - most) if start is None else max(0, start), most))
     except OSError as error:
         return problem(error)
 
@@ -136,9 +136,10 @@ class Files:
             self.say(dict(seen, path=path) if data is None else dict(seen, path=path, data=data))
 
     def obey(self, command: Dict[str, Any]) -> None:
-        """Take files in or leave them out, or look at the end of one."""
+        """Take files in or leave them out, or read a part of one."""
         if "tail" in command:
-            self.say(dict(tail(command["tail"], command["bytes"], command["known"]), ask=command["ask"]))
+            answer = part(command["tail"], command["from"], command["bytes"], command["known"])
+            self.say(dict(answer, ask=command["ask"]))
         for path in command.get("add", ()):
             self.said.setdefault(path, None)
             self.fresh.add(path)

@@ -1,4 +1,4 @@
-"""One file, whole or its end, read by one script with what identifies it: where no program of ours stays."""
+"""One file or a part of it, read by one script with what identifies it: where no program of ours stays."""
 
 from __future__ import annotations
 
@@ -37,6 +37,13 @@ tail -c "+$((start + 1))" -- "$1" | head -c "$2"
 """
 )
 
+_PART = (
+    _OPEN
+    + """
+tail -c "+$(($3 + 1))" -- "$1" | head -c "$2"
+"""
+)
+
 
 async def whole(host: Host, path: str, limit: int) -> bytes | None:
     """The bytes of a file, when it did not change while they were read.
@@ -66,8 +73,19 @@ async def tail(host: Host, path: str, limit: int) -> Tail:
     return Tail(path, stat, max(0, stat.size - limit), data)
 
 
-async def _opened(host: Host, script: str, path: str, limit: int) -> tuple[FileStat, bytes]:
-    result = await host.run(script, [path, str(limit)])
+async def part(host: Host, path: str, offset: int, limit: int) -> Tail:
+    """A part of a file, at most so many bytes, however long the file is.
+
+    Raises:
+        FileMissing: When it is not there.
+        CouldNotAsk: When there was no answer.
+    """
+    stat, data = await _opened(host, _PART, path, limit, offset)
+    return Tail(path, stat, offset, data)
+
+
+async def _opened(host: Host, script: str, path: str, *numbers: int) -> tuple[FileStat, bytes]:
+    result = await host.run(script, [path, *map(str, numbers)])
     if result.exit_status == MISSING:
         raise FileMissing(host.name, path)
     line, _, rest = result.stdout.partition(b"\n")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import itertools
 import json
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -20,20 +19,15 @@ from pathlib import Path
 from typing import Any
 
 from backends import payloads
-from backends.errors import BackendError, CouldNotAsk, FileMissing
+from backends.errors import BackendError, CouldNotAsk
 from backends.hosts.base import Conversation, FileStat, Host
 from backends.hosts.shell import parse_stat
 from backends.watcher import reading as by_script
+from backends.watcher.asking import MOST_TAIL_BYTES, Questions, as_line, joined, stat_of
 from backends.watcher.model import FilePresence, FileReading, Tail
 
 SILENCE_S = 20.0
 """The program on the login node beats every five seconds; after so much silence it counts as lost."""
-
-ANSWER_S = 20.0
-"""So long may the answer to a question to the program take."""
-
-MOST_TAIL_BYTES = 32768
-"""A look at the end of a file takes no more."""
 
 # The program travels as text of the command, so nothing has to be stored there; $1 is Python, $2 the interval.
 _STAY = """
@@ -97,8 +91,7 @@ class ResultWatcher:
         self._changes = 0
         self._changed_at: dict[str, int] = {}
         self._talk: Conversation | None = None
-        self._asked: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
-        self._numbers = itertools.count(1)
+        self._questions = Questions(host)
         self._reading = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
@@ -191,33 +184,39 @@ class ResultWatcher:
         """
         limit = min(limit, MOST_TAIL_BYTES)
         if self._talk is not None:
-            return await self._ask_tail(self._talk, path, limit, known)
+            return await self._questions.part(self._talk, path, None, limit, known)
         async with self._reading:
             found = await by_script.tail(self._host, path, limit)
         return None if found.stat == known else found
 
-    async def _ask_tail(self, talk: Conversation, path: str, limit: int, known: FileStat | None) -> Tail | None:
-        number = next(self._numbers)
-        answered: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
-        self._asked[number] = answered
-        words = None if known is None else [known.size, known.inode, known.mtime_ns, known.ctime_ns]
-        try:
-            async with asyncio.timeout(ANSWER_S):
-                await talk.send(_line({"ask": number, "tail": path, "bytes": limit, "known": words}))
-                answer = await answered
-        except TimeoutError:
-            raise CouldNotAsk(self._host.name, f"read {path}", f"no answer within {ANSWER_S:g} s") from None
-        finally:
-            self._asked.pop(number, None)
-        if answer.get("missing") is True:
-            raise FileMissing(self._host.name, path)
-        if answer.get("same") is True:
-            return None
-        try:
-            return Tail(path, _stat(answer["stat"]), int(answer["offset"]), base64.b64decode(answer["data"]))
-        except (ValueError, KeyError, TypeError):
-            said = answer.get("odd")
-            raise CouldNotAsk(self._host.name, f"read {path}", said if isinstance(said, str) else "") from None
+    async def part(self, path: str, *, offset: int, limit: int, known: FileStat | None = None) -> Tail | None:
+        """A part of a file, however long the file is; less of it where it changed meanwhile.
+
+        Args:
+            path: The file; it need not be registered.
+            offset: Where to begin.
+            limit: Most bytes. What does not fit into one answer is asked for at once, not answer by answer.
+            known: The file as it was at the last look.
+
+        Returns:
+            None when it is still as it was then.
+
+        Raises:
+            FileMissing: When it is not there.
+            CouldNotAsk: When there was no answer.
+        """
+        talk = self._talk
+        if talk is not None:
+            starts = range(offset, offset + max(1, limit), MOST_TAIL_BYTES)
+            ends = [min(start + MOST_TAIL_BYTES, offset + limit) for start in starts]
+            asked = [
+                self._questions.part(talk, path, start, end - start, known)
+                for start, end in zip(starts, ends, strict=True)
+            ]
+            return joined(await asyncio.gather(*asked))
+        async with self._reading:
+            found = await by_script.part(self._host, path, offset, limit)
+        return None if found.stat == known else found
 
     async def close(self) -> None:
         """End the watcher, and what it left on the login node."""
@@ -262,9 +261,7 @@ class ResultWatcher:
                     telling.result()
         finally:
             self._talk = None
-            for answered in self._asked.values():
-                if not answered.done():
-                    answered.set_exception(CouldNotAsk(self._host.name, "read a file", "the watching program ended"))
+            self._questions.unanswered("the watching program ended")
             if telling is not None:
                 telling.cancel()
                 await asyncio.gather(telling, return_exceptions=True)
@@ -278,7 +275,7 @@ class ResultWatcher:
             wanted = set(self._readings)
             command = {"add": sorted(wanted - told), "drop": sorted(told - wanted)}
             if command["add"] or command["drop"]:
-                await talk.send(_line(command))
+                await talk.send(as_line(command))
             told.clear()
             told.update(wanted)
 
@@ -293,16 +290,14 @@ class ResultWatcher:
                         self._readings[path] = replace(reading, looked_at=now)
                 return
             if "ask" in answer:
-                asked = self._asked.get(answer["ask"])
-                if asked is not None and not asked.done():
-                    asked.set_result(answer)
+                self._questions.take(answer)
                 return
             path = answer["path"]
             if path not in self._readings:
                 return
             self._small.pop(path, None)
             if "stat" in answer:
-                stat = _stat(answer["stat"])
+                stat = stat_of(answer["stat"])
                 seen = FileReading(path, FilePresence.SEEN, stat, answer["stable"] is True, self._monotonic())
                 if seen.stable and "data" in answer:
                     self._take_small(path, stat, base64.b64decode(answer["data"], validate=True))
@@ -349,13 +344,3 @@ class ResultWatcher:
         else:
             stable = before.presence is FilePresence.SEEN and before.stat == stat
             self._put(path, FileReading(path, FilePresence.SEEN, stat, stable, self._monotonic()))
-
-
-def _line(command: Mapping[str, Any]) -> bytes:
-    return json.dumps(command).encode("ascii") + b"\n"
-
-
-def _stat(words: Any) -> FileStat:
-    """What identifies a file, in the order in which the program says it."""
-    size, inode, mtime, ctime = map(int, words)
-    return FileStat(size=size, mtime_ns=mtime, inode=inode, ctime_ns=ctime)
