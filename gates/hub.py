@@ -20,8 +20,11 @@ _SERVER_ERROR: Final = 500
 _OK: Final = range(200, 400)
 
 _ADVICE: Final = {
-    _UNAUTHORIZED: "set HF_TOKEN to a token that may read {it} in the job's environment; the name may be wrong too",
-    _FORBIDDEN: "request access to {it} on its page at the hub, with the account of the token that the job uses",
+    _UNAUTHORIZED: (
+        "keep a token that may read {it} on the cluster (`hf auth login` there, or a file that HF_TOKEN_PATH names); "
+        "the name may be wrong too"
+    ),
+    _FORBIDDEN: "request access to {it} on its page at the hub, with the account of the token that the cluster has",
     _NOT_FOUND: "check name and revision of {it}; a private one looks like this without a token",
 }
 

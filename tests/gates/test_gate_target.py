@@ -40,7 +40,7 @@ def test_a_download_and_a_copy_that_was_found_pass() -> None:
 @pytest.mark.parametrize(
     ("status", "failure_class", "words"),
     [
-        (401, CONFIG, "HF_TOKEN"),
+        (401, CONFIG, "hf auth login"),
         (403, CONFIG, "request access to demo/tiny-target"),
         (404, CONFIG, "check name and revision"),
         (416, CONFIG, "refuses"),
