@@ -30,7 +30,12 @@ from tests.faults.sites import sandbox_site
 def main() -> int:
     """Make the submissions and print what came of them."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
-    parser.add_argument("--count", type=int, default=1000, help="at least so many submissions")
+    parser.add_argument(
+        "--count",
+        type=int,
+        default=1000,
+        help="about so many submissions over all kinds of fault; --real leaves out the kinds that trouble the cluster",
+    )
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "big"))
     parser.add_argument("--only", default="", help="numbers of submissions (3,17), or a word of their kind")
     parser.add_argument("--lanes", type=int, default=6, help="so many at once on the sound cluster")
