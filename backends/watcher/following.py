@@ -23,7 +23,7 @@ MOST_BYTES = 2**20
 _PROBE = 32768
 """So much is asked for before it is known how much there is."""
 
-_SEAM = 64
+SEAM_BYTES = 64
 """So many bytes are read again before new ones: they tell a file that was written anew from one that grew."""
 
 
@@ -80,15 +80,27 @@ class FileFollower:
         path: The file; it need not be there yet.
         first: Bytes of its end that the first look reads.
         most: Most bytes of one look.
+        since: The end of what was read of it before, to go on from there.
     """
 
-    def __init__(self, parts: Parts, path: str, *, first: int = FIRST_BYTES, most: int = MOST_BYTES) -> None:
+    def __init__(
+        self,
+        parts: Parts,
+        path: str,
+        *,
+        first: int = FIRST_BYTES,
+        most: int = MOST_BYTES,
+        since: Tail | None = None,
+    ) -> None:
         self._parts = parts
         self.path = path
         self._first, self._most = first, most
         self._known: FileStat | None = None
         self._position = 0
         self._seam = b""
+        if since is not None:
+            self._known, self._seam = since.stat, since.data[-SEAM_BYTES:]
+            self._position = since.offset + len(since.data)
 
     async def look(self) -> Look:
         """Look once; never raises for a file that is not there or a host that does not answer."""
@@ -145,7 +157,7 @@ class FileFollower:
 
     def _took(self, stat: FileStat, offset: int, data: bytes, follows: Follows, skipped: int) -> Look:
         self._position = offset + len(data)
-        self._seam = ((self._seam if follows is Follows.ON else b"") + data)[-_SEAM:]
+        self._seam = ((self._seam if follows is Follows.ON else b"") + data)[-SEAM_BYTES:]
         # Where more is there already than was read, the next look must not be told that nothing changed.
         self._known = stat if self._position >= stat.size else FileStat(stat.size, 0, stat.inode)
         return Look(FilePresence.SEEN, stat, offset, data, follows, skipped)

@@ -41,6 +41,7 @@ from console.release.ports import Connection
 from console.release.proposing import Release, make_plan
 from console.release.report import render_report
 from console.release.serving import serve_requests
+from console.release.serving_outputs import serve_outputs
 from console.release.state import ReleaseVerdict, StageStatus
 from console.release.watching import Monitor, watch_attempt
 from console.release.writer import RunWriter
@@ -122,6 +123,7 @@ class Conductor:
             asyncio.create_task(self.monitor.run(), name="monitor"),
             asyncio.create_task(serve_requests(self, self.mailbox, self._aborted), name="requests"),
             asyncio.create_task(serve_desk(self), name="desk"),
+            asyncio.create_task(serve_outputs(self), name="outputs"),
         ]
         try:
             return await self._until_done(helpers)

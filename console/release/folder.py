@@ -3,7 +3,9 @@
     release.yaml  specdec_state.json  work_log.md  SPECDEC_REPORT.md  submissions/  results/
 
 Beside these lie `requests/` (what operators ask the conductor to do), `live.json` (link, jobs and files as of
-this second; not part of the record) and two lock files. One conductor writes the log; one console decides.
+this second; not part of the record) and two lock files; and, where somebody looked, `looking.json`, `outputs/` and
+`exports/` (what is looked at, what was read of it, what was taken along; no part of the record either). One
+conductor writes the log; one console decides.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ STATE_NAME = "specdec_state.json"
 REPORT_NAME = "SPECDEC_REPORT.md"
 RELEASE_NAME = "release.yaml"
 LIVE_NAME = "live.json"
+EXPORTS_NAME = "exports"
 
 RUNS_ROOT = "gonogo-runs"
 """Folder below the working folder in which runs are kept unless another place is named."""

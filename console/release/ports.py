@@ -73,6 +73,10 @@ class Watcher(Protocol):
         """The end of a file, None while it is as known; raises FileMissing and CouldNotAsk."""
         ...
 
+    async def part(self, path: str, *, offset: int, limit: int, known: FileStat | None = None) -> Tail | None:
+        """A part of a file, None while it is as known; raises FileMissing and CouldNotAsk."""
+        ...
+
     async def close(self) -> None:
         """End the watcher; never raises."""
         ...
