@@ -20,6 +20,9 @@ PRECEDENCE: Final = (
     FailureClass.INFRA_TRANSIENT,
     FailureClass.TRAINING_REGRESSION,
 )
+CONFIGURATION: Final = "configuration"
+"""Cause of a failure, in the program's own word: what the operator wrote cannot be trained with."""
+
 _FAILED: Final = FailureClass.TRAINING_REGRESSION
 
 
@@ -43,7 +46,10 @@ def judge_data(data: ResultBytes, expected: DataExpected | None = None) -> Verdi
     if record is not None:
         judge_header(record, expected)
         judge_http(record, "the data set")
-        if judge_status(record, _FAILED) == "ok":
+        failed = _FAILED
+        if record.text("cause", optional=True, empty=True) == CONFIGURATION:
+            failed = FailureClass.USER_CONFIG_ERROR
+        if judge_status(record, failed) == "ok":
             sequences, tokens = record.integer("sequences"), record.integer("tokens")
             if sequences is not None:
                 least = expected.min_sequences
@@ -59,5 +65,5 @@ def judge_data(data: ResultBytes, expected: DataExpected | None = None) -> Verdi
             digest = record.text("sha256")
             if digest is not None and not SHA256.fullmatch(digest):
                 record.malformed("sha256", Kind.DIGEST)
-        judge_problems(record, _FAILED)
+        judge_problems(record, failed)
     return sheet.verdict(_FAILED, PRECEDENCE)
