@@ -20,6 +20,7 @@ from console.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from console.release.queue import Decision
+    from console.release.signing import Signer
 
 
 def utc_now() -> datetime:
@@ -58,6 +59,7 @@ class Desk:
         self._run_dir = run_dir
         self._clock = clock
         self._lock = folder.Lock(run_dir, "console")
+        self._signer: Signer | None = None
         self.operator = folder.account()
         self.terminal = _terminal()
         self.final = True
@@ -71,7 +73,8 @@ class Desk:
             shown_s: For how many whole seconds it was on the screen.
 
         Raises:
-            console.release.queue.QueueError: When somebody decided first, or another job lies there now.
+            console.release.queue.QueueError: When somebody decided first, another job lies there now, or the
+                decision could not be signed.
         """
         return self._decide(proposal_id, digest, "approved", "", shown_s, True)
 
@@ -83,15 +86,39 @@ class Desk:
         """
         return self._decide(proposal_id, digest, "rejected", reason, shown_s, seen_to_end)
 
+    def announce(self) -> str:
+        """What deciding does, in words, for while it lasts: whether an agent signs, and waits for a touch."""
+        signer = self._signs_with()
+        if signer is None:
+            return "the decision is being written"
+        touch = "; TOUCH YOUR SECURITY KEY when it blinks" if signer.touches() else ""
+        return f"your SSH agent is asked to sign the decision{touch}"
+
+    def abandon(self) -> None:
+        """Wait for the agent no longer: a decision that is not signed yet is none."""
+        if self._signer is not None:
+            self._signer.stop()
+
+    def _signs_with(self) -> Signer | None:
+        from console import settings
+        from console.release import signing
+
+        try:
+            self._signer = signing.signer_of(settings.load().signing)
+        except settings.SettingsError as error:
+            raise signing.SigningError(f"signing: {error}") from None
+        return self._signer
+
     def _decide(
         self, proposal_id: str, digest: str, word: str, reason: str, shown_s: int, seen_to_end: bool
     ) -> Decision:
-        from console.release import deciding, queue
+        from console.release import deciding, queue, signing
 
         stamp = f"{self._clock.now():%Y-%m-%dT%H:%M:%SZ}"
         decision = queue.Decision(
             proposal_id, digest, word, self.operator, reason, stamp, self.terminal, shown_s, seen_to_end
         )
+        decision = signing.signed(self._run_dir, decision, self._signer or self._signs_with())
         self.final = deciding.decide(self._run_dir, decision)
         return decision
 

@@ -41,6 +41,16 @@ TEMPLATE = """\
 # How many wait, in the terminal's title (and badge, where it has one).
 # title = true
 
+[signing]
+# Your SSH public key, of which your agent holds the other half: every decision of yours is signed with it.
+# key = "~/.ssh/id_ed25519.pub"
+# Whose signatures count, in the format of ssh-keygen(1); the names in it are the operators' account names.
+# allowed_signers = "~/.config/gonogo/allowed_signers"
+# Keys that count no longer: a list of them, or a revocation list made by ssh-keygen -k.
+# revoked = "~/.config/gonogo/revoked_keys"
+# Whether releases that you start ask for signed decisions, whatever their release.yaml says.
+# required = false
+
 # Clusters on which a mistake costs more: named in a colour of their own on every screen.
 # [production.alpha]
 # colour = "failed"
@@ -64,6 +74,22 @@ class Production(NamedTuple):
     colour: str = "failed"
 
 
+class Signing(NamedTuple):
+    """How decisions are signed, and whose signatures count.
+
+    Attributes:
+        key: The operator's public key, None for no signatures.
+        allowed_signers: File of allowed signers, None where nobody can say whose a signature is.
+        revoked: File of keys that count no longer, None for none.
+        required: Whether releases that are started here ask for signed decisions.
+    """
+
+    key: Path | None = None
+    allowed_signers: Path | None = None
+    revoked: Path | None = None
+    required: bool = False
+
+
 class Settings(NamedTuple):
     """What is set. The defaults are those of a file that is not there.
 
@@ -76,6 +102,7 @@ class Settings(NamedTuple):
         desktop: One of DESKTOP_WORDS.
         title: Whether the terminal's title is set.
         production: Marked clusters by name.
+        signing: How decisions are signed.
     """
 
     runs: tuple[Path, ...] = ()
@@ -86,6 +113,7 @@ class Settings(NamedTuple):
     desktop: str = "auto"
     title: bool = True
     production: Mapping[str, Production] = MappingProxyType({})
+    signing: Signing = Signing()
 
 
 def path_of(environ: Mapping[str, str] = os.environ) -> Path:
@@ -157,7 +185,7 @@ class _Reader:
 
     def settings(self, data: Mapping[str, Any]) -> Settings:
         """All of them."""
-        self._known(data, "", ("runs", "clusters", "theme", "animations", "notify", "production"))
+        self._known(data, "", ("runs", "clusters", "theme", "animations", "notify", "production", "signing"))
         notify = self._value(data, "notify", {}, "a table", _is_table)
         self._known(notify, "notify.", ("bell", "desktop", "title"))
         runs = self._value(data, "runs", [], "a path, or a list of paths", _is_paths)
@@ -174,7 +202,17 @@ class _Reader:
             desktop=self._value(notify, "desktop", "auto", words, lambda item: item in DESKTOP_WORDS, "notify."),
             title=self._value(notify, "title", True, "true or false", _is_switch, "notify."),
             production=self._production(data),
+            signing=self._signing(data),
         )
+
+    def _signing(self, data: Mapping[str, Any]) -> Signing:
+        table = self._value(data, "signing", {}, "a table", _is_table)
+        self._known(table, "signing.", Signing._fields)
+        files = {}
+        for key in ("key", "allowed_signers", "revoked"):
+            path = self._value(table, key, "", "a path", _is_text, "signing.")
+            files[key] = Path(path).expanduser() if path else None
+        return Signing(**files, required=self._value(table, "required", False, "true or false", _is_switch, "signing."))
 
     def _production(self, data: Mapping[str, Any]) -> Mapping[str, Production]:
         found = dict[str, Production]()

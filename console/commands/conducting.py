@@ -137,6 +137,7 @@ async def _conduct(
         lambda: connect(opened.release.cluster, asked),
         approve=opened.approve,
         wait_s=wait_s,
+        signers=opened.signers,
     )
     open_until_now = opened.writer.state.verdict is None
     try:

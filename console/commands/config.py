@@ -51,6 +51,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _words(value: object) -> str:
+    if isinstance(value, settings.Signing):
+        return "; ".join(f"{name}: {_words(item)}" for name, item in value._asdict().items())
     if isinstance(value, tuple):
         return ", ".join(safe(str(item)) for item in value) or "(not set)"
     if isinstance(value, dict):

@@ -268,10 +268,27 @@ def _standing(proposal: queue.Proposal) -> queue.Decision | None:
 
 def _decide(args: argparse.Namespace, decision: queue.Decision) -> int:
     try:
+        decision = _signed(args, decision)
         final = deciding.decide(args.run_dir, decision)
     except queue.QueueError as error:
         return _refuse(str(error))
     return _report(args, decision, already=False, final=final)
+
+
+def _signed(args: argparse.Namespace, decision: queue.Decision) -> queue.Decision:
+    """The decision, signed where a key is set.
+
+    Raises:
+        console.release.queue.QueueError: When it could not be signed.
+    """
+    from console import settings
+    from console.release import signing
+
+    signer = signing.signer_of(settings.load().signing)
+    if signer is not None:
+        touch = "; touch your security key when it blinks" if signer.touches() else ""
+        say(f"gonogo queue: your SSH agent is asked to sign the decision{touch}")
+    return signing.signed(args.run_dir, decision, signer)
 
 
 def _report(args: argparse.Namespace, decision: queue.Decision, *, already: bool, final: bool = True) -> int:

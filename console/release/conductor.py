@@ -42,6 +42,7 @@ from console.release.proposing import Release, make_plan
 from console.release.report import render_report
 from console.release.serving import serve_requests
 from console.release.serving_outputs import serve_outputs
+from console.release.signing import Signers
 from console.release.state import ReleaseVerdict, StageStatus
 from console.release.watching import Monitor, watch_attempt
 from console.release.writer import RunWriter
@@ -70,6 +71,7 @@ class Conductor:
         writer: Log and state, with the run's lock held.
         connect: Connects the cluster; called once.
         approve: "each" waits for decisions, "none" approves by policy.
+        signers: Whose signatures count, None where nothing says so.
         wait_s: How long to wait for a person (seconds) before stopping with status 5; None waits for ever.
         monotonic: Seconds that only go forward.
     """
@@ -82,12 +84,14 @@ class Conductor:
         *,
         approve: str = "each",
         wait_s: float | None = None,
+        signers: Signers | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self.release = release
         self.writer = writer
         self.approve = approve
         self.wait_s = wait_s
+        self.signers = signers
         self.live = live.Live()
         self.session = decisions.Session()
         self.plan = make_plan(release)
@@ -223,7 +227,8 @@ class Conductor:
             case AwaitDecision(name):
                 await taking.await_decision(self, name)
             case Submit(name):
-                await submission.submit(self.writer, self.connection.slurm, taking.attempt(self, name))
+                current = taking.attempt(self, name)
+                await submission.submit(self.writer, self.connection.slurm, current, self.signers)
             case Reconcile(name):
                 await steps.reconcile(self, name)
             case Watch(name):

@@ -26,7 +26,7 @@ from console.release.queue import (
     load,
     used_bytes,
 )
-from console.release.rules import Rules, against, decided_in_time, rules_of, stamp
+from console.release.rules import Rules, against, decided_in_time, rules_of, stamp, unsigned
 
 
 def decide(run_dir: Path, decision: Decision) -> bool:
@@ -38,7 +38,8 @@ def decide(run_dir: Path, decision: Decision) -> bool:
     Raises:
         AlreadyDecided: When there is one, or the time for one was up.
         QueueError: When the proposal is gone or is not the one that was shown, its time is up, a rejection gives no
-            reason, the rules of the release let this account not approve it, or nobody can say what they are.
+            reason, the rules of the release let this account not approve it or ask for a signature that is not there,
+            or nobody can say what they are.
     """
     proposal = load(run_dir, decision.id)
     standing = decision_of(proposal)
@@ -56,6 +57,9 @@ def decide(run_dir: Path, decision: Decision) -> bool:
     rules, expires_at = _terms(run_dir, proposal)
     if not decided_in_time(decision, expires_at):
         raise QueueError(f"{decision.id}: its time was up at {expires_at}; it expires, and nobody can decide on it")
+    problem = unsigned(rules, decision)
+    if problem:
+        raise QueueError(f"{decision.id}: {problem}")
     if rules.approvals > 1 and decision.decision == APPROVED and _is_first(rules, proposal, decision):
         return False
     problem = against(rules, proposal, decision, os.geteuid())

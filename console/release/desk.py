@@ -63,9 +63,9 @@ async def _carry_on(conductor: Conductor, attempt: Attempt, rounds: dict[str, in
 
     match attempt.outcome:
         case Outcome.PROPOSED:
-            taking.take_decision(conductor, attempt)
+            await taking.take_decision(conductor, attempt)
         case Outcome.APPROVED:
-            await submission.submit(conductor.writer, conductor.connection.slurm, attempt)
+            await submission.submit(conductor.writer, conductor.connection.slurm, attempt, conductor.signers)
         case Outcome.SUBMITTING | Outcome.UNKNOWN:
             # Asked at growing distances, like a submission of the flow.
             turn = rounds.get(attempt.id, 0)

@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from console import settings
 from console.release import effects, folder
 from console.release.canonical import sha256
 from console.release.clusters import choose_cluster, find_clusters_file, load_clusters
@@ -21,6 +22,8 @@ from console.release.errors import InputError, Problem
 from console.release.journal import Entry
 from console.release.proposing import Release, make_plan
 from console.release.recipe import Recipe, choose_recipe, resolve_values, size_task
+from console.release.rules import Rules, rules_of
+from console.release.signing import Signers, signers_of
 from console.release.spec import load_release
 from console.release.state import RunState
 from console.release.submission import mend_outcome
@@ -37,12 +40,14 @@ class Opened:
         writer: Its log and state.
         lock: The conductor's lock.
         approve: "each" or "none", as the flag or the inputs say.
+        signers: Whose signatures count, None where the settings do not say.
     """
 
     release: Release
     writer: RunWriter
     lock: folder.Lock
     approve: str
+    signers: Signers | None = None
 
 
 def check_inputs(
@@ -125,7 +130,12 @@ def start_run(
     release, inputs = check_inputs(release_file, place, run_id, clusters_file)
     effects.arm(dict(os.environ))
     approve = approve or release.spec.approve_submissions
-    _require_people(release, release_file, approve)
+    own = settings.load().signing
+    if own.required:
+        inputs["signed_decisions"] = True
+    rules = rules_of(inputs)
+    _require_people(rules, release_file, approve)
+    _require_signers(rules, own)
     folder.require_free(place)
     # The folder appears whole, with its first log entry, or not at all: there is no half-made run to resume.
     fresh = place.with_name(f".new-{place.name}-{secrets.token_hex(4)}")
@@ -147,7 +157,7 @@ def start_run(
     writer = RunWriter(place, clock, on_entry)
     if on_entry is not None:
         on_entry(writer.entries[0])
-    return Opened(release, writer, lock, approve)
+    return Opened(release, writer, lock, approve, signers_of(own))
 
 
 def resume_run(
@@ -179,8 +189,10 @@ def resume_run(
         release, now = check_inputs(release_file, run_dir, writer.state.run_id, Path(inputs["clusters_file"]))
         _require_same(release_file, inputs["release_sha256"])
         approve = approve or str(inputs.get("approve_submissions", "each"))
-        _require_people(release, release_file, approve)
-    except InputError:
+        own = settings.load().signing
+        _require_people(rules_of(inputs), release_file, approve)
+        _require_signers(rules_of(inputs), own)
+    except (InputError, settings.SettingsError):
         lock.close()
         raise
     for attempt in writer.state.attempts:
@@ -201,16 +213,37 @@ def resume_run(
             host=socket.gethostname(),
             version=metadata.version("gonogo"),
         )
-    return Opened(release, writer, lock, approve)
+    return Opened(release, writer, lock, approve, signers_of(own))
 
 
-def _require_people(release: Release, file: Path, approve: str) -> None:
+def _require_signers(rules: Rules, own: settings.Signing) -> None:
+    """Where decisions must be signed, somebody must be able to say whose signature one is.
+
+    Raises:
+        InputError: When the settings name no file that does, or one that is not there.
+    """
+    if not rules.signed:
+        return
+    expected = "a readable file of allowed signers, since the release asks for signed decisions"
+    for field, file in (("allowed_signers", own.allowed_signers), ("revoked", own.revoked)):
+        found = "nothing" if file is None and field == "allowed_signers" else ""
+        try:
+            if file is not None:
+                file.read_bytes()
+        except OSError as error:
+            found = f"{file} ({error.strerror})"
+        if found:
+            advice = "name one account and its public key on each line, as in ssh-keygen(1)"
+            raise InputError(Problem(str(settings.path_of()), f"signing.{field}", expected, found, advice))
+
+
+def _require_people(rules: Rules, file: Path, approve: str) -> None:
     """Where the rules ask for people, no policy can approve, whoever asks for one.
 
     Raises:
         InputError: When one is asked for.
     """
-    people = release.spec.rules.asks_for_people()
+    people = rules.asks_for_people()
     if approve == "none" and people:
         advice = "leave --approve-submissions none away: no policy approves in the place of people"
         raise InputError(Problem(str(file), "approve_submissions", f"each, since {people}", "none", advice))

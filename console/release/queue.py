@@ -38,6 +38,7 @@ EXPIRED = "expired"
 """What stands in the place of a decision where nobody made one in time; it is nobody's answer."""
 
 FIRST = "first.json"
+_OF_SIGNED = ("run_id", "signature")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 
 
@@ -129,6 +130,8 @@ class Decision:
         terminal: Terminal and host it came from.
         shown_s: Whole seconds for which the job was on the screen, None where nobody measured it.
         seen_to_end: Whether the whole job had been shown, None where nobody measured it.
+        run_id: The release, where the decision is signed; else empty.
+        signature: An SSH signature over all the rest, armoured; empty where it is not signed.
     """
 
     id: str
@@ -140,10 +143,13 @@ class Decision:
     terminal: str
     shown_s: int | None = None
     seen_to_end: bool | None = None
+    run_id: str = ""
+    signature: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """JSON form of decision.json."""
-        return {"schema_version": 1, **{name: getattr(self, name) for name in self.__slots__}}
+        """JSON form of decision.json; the fields of a signature stand in it only where there is one."""
+        own = {name: getattr(self, name) for name in self.__slots__}
+        return {"schema_version": 1, **{name: own[name] for name in own if own[name] or name not in _OF_SIGNED}}
 
 
 def propose(
@@ -277,12 +283,18 @@ def _decision_from_json(proposal_id: str, name: str, words: tuple[str, ...], dat
     if not isinstance(data, dict) or data.pop("schema_version", None) != 1:
         raise QueueError(f"{proposal_id}: {name} is not a decision, so it decides nothing")
     texts = ("id", "digest", "decision", "operator", "reason", "time", "terminal")
-    fits = set(data) == {*texts, "shown_s", "seen_to_end"} and all(isinstance(data[key], str) for key in texts)
+    of_signed = tuple(key for key in _OF_SIGNED if key in data)
+    fits = set(data) == {*texts, *of_signed, "shown_s", "seen_to_end"} and of_signed in ((), _OF_SIGNED)
+    fits = fits and all(isinstance(data[key], str) for key in texts) and all(_is_word(data[key]) for key in of_signed)
     if not fits or type(data["shown_s"]) not in (int, NoneType) or type(data["seen_to_end"]) not in (bool, NoneType):
         raise QueueError(f"{proposal_id}: {name} has other fields than a decision, so it decides nothing")
     if data["decision"] not in words or data["id"] != proposal_id:
         raise QueueError(f"{proposal_id}: {name} decides {data['decision']!r} on {data['id']!r}: it counts for nothing")
     return Decision(**data)
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and value != ""
 
 
 def is_used(proposal: Proposal) -> bool:

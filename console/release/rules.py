@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from console.release.queue import APPROVED, FIRST, Decision, Proposal, QueueError, first_of
+from console.release.queue import APPROVED, EXPIRED, FIRST, Decision, Proposal, QueueError, first_of
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _SPAN = re.compile(r"([1-9]\d{0,8})([smhd])")
@@ -31,21 +31,29 @@ class Rules:
         approvals: So many different accounts must approve the same digest: 1 or 2.
         proposer_may_approve: Whether the account that laid a job into the queue may approve it.
         decide_within_s: So many seconds after the proposal it expires; None for never.
+        signed: Whether every decision must be signed with the operator's SSH key.
     """
 
     approvals: int = 1
     proposer_may_approve: bool = True
     decide_within_s: int | None = None
+    signed: bool = False
 
     @property
     def of_people(self) -> bool:
-        """Whether only people can follow them; a policy is no account."""
+        """Whether only people can follow them; a policy is no account, and has no key."""
+        return self.about_accounts or self.signed
+
+    @property
+    def about_accounts(self) -> bool:
+        """Whether it matters which account approves."""
         return self.approvals > 1 or not self.proposer_may_approve
 
     def asks_for_people(self) -> str:
         """The rules that only people can follow, as fields of release.yaml; empty where there is none."""
         found = [f"approvals is {self.approvals}"] if self.approvals > 1 else []
         found += [] if self.proposer_may_approve else ["proposer_may_approve is false"]
+        found += ["signed_decisions is true"] if self.signed else []
         return " and ".join(found)
 
     def inputs(self) -> dict[str, Any]:
@@ -57,6 +65,8 @@ class Rules:
             found["proposer_may_approve"] = False
         if self.decide_within_s is not None:
             found["decide_within"] = f"{self.decide_within_s}s"
+        if self.signed:
+            found["signed_decisions"] = True
         return found
 
     def words(self) -> tuple[str, ...]:
@@ -66,6 +76,8 @@ class Rules:
             found.append(f"{self.approvals} different accounts must approve the same digest")
         if not self.proposer_may_approve:
             found.append("the account that proposed a job cannot approve it")
+        if self.signed:
+            found.append("every decision must be signed with the operator's SSH key")
         if self.decide_within_s is not None:
             found.append(f"a job that nobody decides on within {span_words(self.decide_within_s)} expires")
         return tuple(found)
@@ -78,6 +90,7 @@ def rules_of(inputs: Mapping[str, Any]) -> Rules:
         int(inputs.get("approvals", 1)),
         bool(inputs.get("proposer_may_approve", True)),
         None if within is None else seconds_of_span(str(within)),
+        bool(inputs.get("signed_decisions", False)),
     )
 
 
@@ -149,6 +162,13 @@ def owner(path: Path) -> int:
         return os.lstat(path).st_uid
     except OSError:
         return -1
+
+
+def unsigned(rules: Rules, decision: Decision) -> str:
+    """Why a decision does not count for want of a signature; empty when it has one or needs none."""
+    if not rules.signed or decision.signature or decision.decision == EXPIRED:
+        return ""
+    return f"the rules of this release ask for signed decisions, and that of {decision.operator} is not signed"
 
 
 def against(rules: Rules, proposal: Proposal, decision: Decision, account: int, *, last: bool = True) -> str:

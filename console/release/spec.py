@@ -121,6 +121,7 @@ class ReleaseSpec(Input):
         decide_within: So long after its proposal a job that nobody decided on expires ("8h"); None for never.
         approvals: So many different accounts must approve each job: 1 or 2.
         proposer_may_approve: Whether the account that proposed a job may approve it.
+        signed_decisions: Whether a decision counts only with the SSH signature of the operator who made it.
         approve_submissions: `each`: every job waits for an OK. `none`: jobs are submitted as proposed.
         overrides: Recipe values that this release sets differently.
         recipe: Name of a built-in recipe, or absolute path of a recipe's folder; None to choose by algorithm.
@@ -138,6 +139,7 @@ class ReleaseSpec(Input):
     decide_within: Annotated[Text | None, BeforeValidator(_span)] = None
     approvals: Annotated[Approvals, BeforeValidator(_approvals), Field(description="1 or 2")] = 1
     proposer_may_approve: bool = True
+    signed_decisions: bool = False
     approve_submissions: ApproveSubmissions = "each"
     overrides: Mapping[Name, Value] = {}
     recipe: Text | None = None
@@ -166,7 +168,8 @@ class ReleaseSpec(Input):
     @field_validator("approve_submissions")
     @classmethod
     def _check_approve(cls, value: str, info: ValidationInfo) -> str:
-        asked = Rules(info.data.get("approvals", 1), info.data.get("proposer_may_approve", True))
+        signed = info.data.get("signed_decisions", False)
+        asked = Rules(info.data.get("approvals", 1), info.data.get("proposer_may_approve", True), signed=signed)
         if value == "none" and asked.of_people:
             raise refusal("each", f"approve_submissions cannot be none where {asked.asks_for_people()}")
         return value
@@ -183,7 +186,7 @@ class ReleaseSpec(Input):
     def rules(self) -> Rules:
         """Who may decide, and for how long."""
         within = None if self.decide_within is None else seconds_of_span(self.decide_within)
-        return Rules(self.approvals, self.proposer_may_approve, within)
+        return Rules(self.approvals, self.proposer_may_approve, within, self.signed_decisions)
 
     @property
     def from_hub(self) -> bool:

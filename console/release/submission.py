@@ -13,10 +13,11 @@ from typing import Any
 
 from backends.slurm.advice import after_refusal
 from backends.slurm.model import Accepted, NotSubmitted, Refused, SubmitOutcome, SubmitRequest, Unknown, Upload
-from console.release import deciding, effects, queue, rules
+from console.release import deciding, effects, queue, rules, signing
 from console.release.job import ExactJob, JobError
 from console.release.journal import Entry
 from console.release.ports import Scheduler
+from console.release.signing import Signers
 from console.release.state import Attempt
 from console.release.writer import RunWriter
 
@@ -70,14 +71,22 @@ def to_request(job: ExactJob, uploads: dict[str, bytes]) -> SubmitRequest:
     )
 
 
-async def submit(writer: RunWriter, slurm: Scheduler, attempt: Attempt) -> None:
-    """Submit an approved job: check, use the OK up, log the intent, ask the cluster, log the answer."""
+async def submit(writer: RunWriter, slurm: Scheduler, attempt: Attempt, signers: Signers | None = None) -> None:
+    """Submit an approved job: check, use the OK up, log the intent, ask the cluster, log the answer.
+
+    Args:
+        writer: Log and state.
+        slurm: The scheduler.
+        attempt: What was approved.
+        signers: Whose signatures count; without any, nothing counts that must be signed.
+    """
     try:
         proposal = queue.load(writer.run_dir, attempt.id)
         decision = _decision(proposal)
         job = check_approved(attempt, proposal, decision)
         assert decision is not None, "check_approved refuses where there is none"
-        problem = against_rules(writer, attempt, decision)
+        problem = await _against_signature(writer, attempt, proposal, decision, signers)
+        problem = problem or against_rules(writer, attempt, decision)
         if problem:
             raise Invalid(problem)
         if queue.is_used(proposal):
@@ -121,6 +130,15 @@ def against_rules(writer: RunWriter, attempt: Attempt, decision: queue.Decision)
     proposal = queue.load(writer.run_dir, attempt.id)
     account = rules.owner(proposal.folder / "decision.json")
     return rules.against(rules.rules_of(writer.state.inputs), proposal, decision, account)
+
+
+async def _against_signature(
+    writer: RunWriter, attempt: Attempt, proposal: queue.Proposal, decision: queue.Decision, signers: Signers | None
+) -> str:
+    """The signature again, as of when the decision was taken: the file could be another one by now."""
+    asked = rules.rules_of(writer.state.inputs)
+    at = datetime.fromisoformat(attempt.decided_at)
+    return await signing.against(asked, signers, proposal, decision, writer.state.run_id, at)
 
 
 def _decision(proposal: queue.Proposal) -> queue.Decision | None:

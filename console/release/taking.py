@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from console.release import deciding, queue, rules, submission
+from console.release import deciding, queue, rules, signing, submission
 from console.release.job import ExactJob
 from console.release.state import Attempt
 from console.release.writer import CONDUCTOR, RunWriter
@@ -67,10 +67,10 @@ async def await_decision(conductor: Conductor, name: str) -> None:
         _record_decision(conductor, current, "invalidated", "conductor", str(error), None)
         return
     if decision is not None:
-        _log_decision(conductor, current, decision)
+        await _log_decision(conductor, current, decision)
 
 
-def take_decision(conductor: Conductor, current: Attempt) -> None:
+async def take_decision(conductor: Conductor, current: Attempt) -> None:
     """Log the decision on a proposal if there is one by now, or that there will be none; nothing else waits for it."""
     over = rules.is_past(current.expires_at, conductor.writer.clock())
     place = conductor.writer.run_dir / "submissions" / current.id
@@ -89,7 +89,7 @@ def take_decision(conductor: Conductor, current: Attempt) -> None:
         _record_decision(conductor, current, "invalidated", "conductor", str(error), None)
         return
     if decision is not None:
-        _log_decision(conductor, current, decision)
+        await _log_decision(conductor, current, decision)
 
 
 def _note_first(conductor: Conductor, proposal: queue.Proposal, current: Attempt) -> None:
@@ -128,8 +128,11 @@ def _standing(conductor: Conductor, proposal: queue.Proposal, current: Attempt) 
     return decision
 
 
-def _log_decision(conductor: Conductor, current: Attempt, decision: queue.Decision) -> None:
+async def _log_decision(conductor: Conductor, current: Attempt, decision: queue.Decision) -> None:
     """Log what was decided, and whether it counts."""
+    forged = await _against_signature(conductor, current, decision)
+    if attempt(conductor, current.id).outcome != "proposed":
+        return  # while the signature was checked, the log moved on in another way
     if decision.digest != current.digest:
         reason = f"the decision is on digest {decision.digest}, proposed was {current.digest}"
         _record_decision(conductor, current, "invalidated", "conductor", reason, decision)
@@ -143,12 +146,24 @@ def _log_decision(conductor: Conductor, current: Attempt, decision: queue.Decisi
         )
         _record_decision(conductor, current, queue.EXPIRED, CONDUCTOR, reason, decision)
         return
-    problem = submission.against_rules(conductor.writer, current, decision)
+    problem = forged or submission.against_rules(conductor.writer, current, decision)
     if problem:
         _record_decision(conductor, current, "invalidated", CONDUCTOR, problem, decision)
         return
     by = "policy" if decision.operator == "policy" else f"operator:{decision.operator}"
     _record_decision(conductor, current, decision.decision, by, decision.reason, decision)
+
+
+async def _against_signature(conductor: Conductor, current: Attempt, decision: queue.Decision) -> str:
+    """Why a decision does not count for its signature; empty when it may."""
+    writer = conductor.writer
+    try:
+        proposal = queue.load(writer.run_dir, current.id)
+    except queue.QueueError as error:
+        return str(error)
+    asked = rules.rules_of(writer.state.inputs)
+    run_id, now = writer.state.run_id, writer.clock()
+    return await signing.against(asked, conductor.signers, proposal, decision, run_id, now)
 
 
 def _approve_by_policy(conductor: Conductor, proposal: queue.Proposal, current: Attempt) -> None:
@@ -232,7 +247,7 @@ def _record_decision(
 
 def _accounts(conductor: Conductor, current: Attempt) -> dict[str, Any]:
     """Which accounts the files of a decision belong to, where the rules are about accounts: a copy has other owners."""
-    if not rules.rules_of(conductor.writer.state.inputs).of_people:
+    if not rules.rules_of(conductor.writer.state.inputs).about_accounts:
         return {}
     place = conductor.writer.run_dir / "submissions" / current.id
     files = {"proposer": "proposal.json", "first": queue.FIRST, "decision": "decision.json"}

@@ -346,7 +346,13 @@ class Approval(Area):
         desk = self.console.session.desk
         assert desk is not None, "the verbs that open the field need a desk"
         seconds, seen = self.guard.shown_s, self.guard.seen_to_end
-        self._void("the decision is being written")
+        try:
+            self._void(desk.announce())
+        except QueueError as error:
+            self._void(str(error))
+            self.update_view()
+            return
+        self.update_view()
         if act == "approve":
             write = partial(desk.approve, self.proposal_id, shown.digest, shown_s=seconds)
         else:
@@ -362,6 +368,12 @@ class Approval(Area):
         self._decided = (chip, foreign(f" by {decision.operator} after {duration(seconds)} on the screen"))
         self.update_view()
         self.set_timer(RETURN_SECONDS, self._return)
+
+    def on_unmount(self) -> None:
+        """Whoever leaves while the agent is waited for has decided nothing."""
+        desk = self.console.session.desk
+        if desk is not None and not self._decided:
+            desk.abandon()
 
     def _return(self) -> None:
         if self.is_current:

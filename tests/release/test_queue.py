@@ -256,5 +256,5 @@ def test_an_outcome_is_replaced_by_the_next(proposal: Proposal) -> None:
 
 
 def test_a_decision_keeps_every_field() -> None:
-    made = Decision("a", "b" * 64, APPROVED, "alice", "", "now", "tty", 3, False)
+    made = Decision("a", "b" * 64, APPROVED, "alice", "", "now", "tty", 3, False, "run", "a signature")
     assert made.to_json() == {"schema_version": 1, **{name: getattr(made, name) for name in Decision.__slots__}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from datetime import UTC, datetime
@@ -67,7 +68,7 @@ def release(path: Path, **inputs: Any) -> tuple[RunWriter, At]:
 
 
 def conducting(writer: RunWriter) -> Any:
-    return cast(Any, SimpleNamespace(writer=writer))
+    return cast(Any, SimpleNamespace(writer=writer, signers=None))
 
 
 def proposed(writer: RunWriter, accounts: Accounts | None = None) -> queue.Proposal:
@@ -83,7 +84,7 @@ def take(writer: RunWriter) -> Outcome:
     """What the conductor makes of what lies there."""
     attempt = writer.state.attempt(NAME)
     assert attempt is not None
-    taking.take_decision(conducting(writer), attempt)
+    asyncio.run(taking.take_decision(conducting(writer), attempt))
     after = writer.state.attempt(NAME)
     assert after is not None
     return after.outcome

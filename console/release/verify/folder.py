@@ -13,12 +13,14 @@ from console.release.canonical import canonical, sha256
 from console.release.journal import Entry
 from console.release.report import render_report
 from console.release.rules import Rules, rules_of
+from console.release.signing import Signers
 from console.release.state import Attempt, RunState
 from console.release.state_text import state_bytes
 from console.release.submission import outcome_of
 from console.release.thresholds import CATALOG_NAME
 from console.release.verify.facts import Fact, Facts, kept, not_checked, ok, read, told, wrong
 from console.release.verify.rules import check_rules
+from console.release.verify.signatures import check_signatures
 
 PASSING = (folder.LIVE_NAME, "conductor.lock", "console.lock", leases.NAME, spool.FOLDER, folder.EXPORTS_NAME)
 """What is about the present, or about what somebody looked at: not part of the record."""
@@ -75,14 +77,16 @@ def _digest(name: str, data: bytes | None, wanted: str, text: str) -> Fact:
     return told(found == wanted, name, f"holds {text}", f"expected {text}, SHA-256 {wanted}, found {found}")
 
 
-def check_submissions(run_dir: Path, state: RunState, entries: list[Entry]) -> Facts:
+def check_submissions(run_dir: Path, state: RunState, entries: list[Entry], signers: Signers | None = None) -> Facts:
     """Every proposal: the job that was logged, the decision that was logged, used as the log says."""
     known = {attempt.id: attempt for attempt in state.attempts}
     rules = rules_of(state.inputs)
     for name in _names(run_dir / "submissions"):
         about = f"submissions/{name}"
         if name in known:
-            yield from _check_proposal(run_dir, known.pop(name), entries, rules)
+            attempt = known.pop(name)
+            yield from _check_proposal(run_dir, attempt, entries, rules)
+            yield from check_signatures(attempt, _events(entries, name), rules, signers, state.run_id)
         elif name in state.refused:
             yield not_checked(about, "another program's proposal that was refused; no job of this release")
         elif name.startswith((".set-aside-", ".new-")):

@@ -37,7 +37,7 @@ def check_rules(place: Path, attempt: Attempt, logged: Logged, rules: Rules) -> 
         receipt = item.get("receipt") or {}
         if attempt.expires_at:
             yield _in_time(about, str(receipt.get("time", "")), attempt.expires_at)
-        if not rules.of_people:
+        if not rules.about_accounts:
             continue
         accounts = item.get("accounts") or {}
         by = str(receipt.get("operator", ""))

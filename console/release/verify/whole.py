@@ -7,17 +7,19 @@ from pathlib import Path
 
 from console.release import folder, journal
 from console.release.journal import LogError
+from console.release.signing import Signers
 from console.release.state import RunState, fold
 from console.release.verify.facts import Fact, Facts, not_checked, ok, told, wrong
 from console.release.verify.folder import check_results, check_submissions, check_top
 from console.release.verify.verdicts import check_gates, check_verdict
 
 
-def verify(run_dir: Path) -> Facts:
+def verify(run_dir: Path, signers: Signers | None = None) -> Facts:
     """Everything that can be said about a run folder from its own bytes, a fact at a time.
 
     Args:
         run_dir: A folder that holds a log.
+        signers: Whose signatures count, None where nobody said.
     """
     try:
         data = journal.read_bytes(run_dir)
@@ -39,7 +41,7 @@ def verify(run_dir: Path) -> Facts:
         yield wrong(folder.LOG_NAME, f"its entries do not make up a release ({type(error).__name__})")
         return
     yield from check_top(run_dir, state, entries)
-    yield from check_submissions(run_dir, state, entries)
+    yield from check_submissions(run_dir, state, entries, signers)
     yield from check_results(run_dir, entries)
     yield from check_gates(run_dir, entries)
     yield from check_verdict(state)
