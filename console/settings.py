@@ -10,12 +10,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from themes.palettes import PALETTES, STATES
 
 FILE_VARIABLE = "GONOGO_CONFIG"
 RUNS_VARIABLE = "GONOGO_RUNS"
 THEME_VARIABLE = "GONOGO_THEME"
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 DESKTOP_WORDS = ("auto", "osc9", "osc777", "off")
 
 TEMPLATE = """\
@@ -40,6 +42,10 @@ TEMPLATE = """\
 # desktop = "auto"
 # How many wait, in the terminal's title (and badge, where it has one).
 # title = true
+# Where a notice is posted when a job waits for approval, a gate failed, or there is a verdict: https, or this machine.
+# webhook = "https://hooks.example.org/gonogo"
+# A command of this machine that gets the same JSON on its standard input.
+# command = ["/usr/local/bin/gonogo-notice"]
 
 [signing]
 # Your SSH public key, of which your agent holds the other half: every decision of yours is signed with it.
@@ -90,6 +96,59 @@ class Signing(NamedTuple):
     required: bool = False
 
 
+class Webhook:
+    """The address of a webhook. It may hold a token, so as text it is only its beginning.
+
+    Args:
+        url: The whole address.
+
+    Attributes:
+        whole: The whole address, for whoever connects.
+
+    Raises:
+        ValueError: When it is none that can be used; the text says what was expected, and nothing of the address.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.whole = url
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError:
+            raise ValueError("an address (https://host/path)") from None
+        if not url.isascii() or not url.isprintable() or " " in url or "#" in url or "@" in parts.netloc:
+            raise ValueError("an address in plain ASCII, without blanks, # and an account")
+        if parts.scheme not in ("https", "http") or not parts.hostname or port == 0:
+            raise ValueError("an address (https://host/path)")
+        if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+            raise ValueError(f"https; plain http only to this machine ({', '.join(LOOPBACK)})")
+        self._shown = f"{parts.scheme}://{parts.netloc}/..."
+
+    def __str__(self) -> str:
+        return self._shown
+
+    def __repr__(self) -> str:
+        return f"Webhook({self._shown!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Webhook) and other.whole == self.whole
+
+    def __hash__(self) -> int:
+        return hash(self.whole)
+
+
+class Notify(NamedTuple):
+    """Who is told beside the terminal.
+
+    Attributes:
+        webhook: Where notices are posted, None for nowhere.
+        command: What gets them on its standard input, empty for nothing.
+    """
+
+    webhook: Webhook | None = None
+    command: tuple[str, ...] = ()
+
+
 class Settings(NamedTuple):
     """What is set. The defaults are those of a file that is not there.
 
@@ -103,6 +162,7 @@ class Settings(NamedTuple):
         title: Whether the terminal's title is set.
         production: Marked clusters by name.
         signing: How decisions are signed.
+        notify: Who is told beside the terminal.
     """
 
     runs: tuple[Path, ...] = ()
@@ -114,6 +174,7 @@ class Settings(NamedTuple):
     title: bool = True
     production: Mapping[str, Production] = MappingProxyType({})
     signing: Signing = Signing()
+    notify: Notify = Notify()
 
 
 def path_of(environ: Mapping[str, str] = os.environ) -> Path:
@@ -187,7 +248,7 @@ class _Reader:
         """All of them."""
         self._known(data, "", ("runs", "clusters", "theme", "animations", "notify", "production", "signing"))
         notify = self._value(data, "notify", {}, "a table", _is_table)
-        self._known(notify, "notify.", ("bell", "desktop", "title"))
+        self._known(notify, "notify.", ("bell", "desktop", "title", "webhook", "command"))
         runs = self._value(data, "runs", [], "a path, or a list of paths", _is_paths)
         clusters = self._value(data, "clusters", "", "a path", _is_text)
         words = f"one of {', '.join(DESKTOP_WORDS)}"
@@ -203,7 +264,24 @@ class _Reader:
             title=self._value(notify, "title", True, "true or false", _is_switch, "notify."),
             production=self._production(data),
             signing=self._signing(data),
+            notify=self._hooks(notify),
         )
+
+    def _hooks(self, table: Mapping[str, Any]) -> Notify:
+        command = self._value(
+            table, "command", [], "a list of texts: a program and its arguments", _is_command, "notify."
+        )
+        url = table.get("webhook", "")
+        if url == "":
+            return Notify(None, tuple(command))
+        try:
+            if not isinstance(url, str):
+                raise ValueError("a text")
+            return Notify(Webhook(url), tuple(command))
+        except ValueError as error:
+            # Not what was found: it may be a secret.
+            self.problems.append(f"{self._path}: notify.webhook: expected {error}")
+            return Notify()
 
     def _signing(self, data: Mapping[str, Any]) -> Signing:
         table = self._value(data, "signing", {}, "a table", _is_table)
@@ -261,6 +339,10 @@ def _is_switch(value: Any) -> bool:
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
+
+
+def _is_command(value: Any) -> bool:
+    return isinstance(value, list) and all(_is_text(item) and "\0" not in item for item in value) and value != [""]
 
 
 def _is_paths(value: Any) -> bool:

@@ -12,8 +12,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from console.safe_text import safe
+
 if TYPE_CHECKING:
     from backends.hosts.operator import Operator
+    from console.release.conductor import Conductor
     from console.release.journal import Entry
     from console.release.opening import Opened
 
@@ -141,7 +144,7 @@ async def _conduct(
     )
     open_until_now = opened.writer.state.verdict is None
     try:
-        status = await conductor.run()
+        status = await _with_hooks(conductor, say)
         # A toy's numbers would only be noise among those of real drafters.
         if open_until_now and opened.writer.state.verdict is not None and opened.release.recipe.name != DEMO:
             from console.release.history_adding import remember
@@ -150,3 +153,32 @@ async def _conduct(
         return status
     finally:
         opened.lock.close()
+
+
+async def _with_hooks(conductor: Conductor, say: Callable[[str], None]) -> int:
+    """Conduct, and tell the operator's hooks what waits and what happened; nothing waits for them."""
+    from console import settings
+    from console.release.hooks import Hooks
+    from console.release.notices import notice
+
+    told: set[str] = set()
+
+    def problem(text: str) -> None:
+        conductor.live.hooks = text
+        if text not in told:
+            told.add(text)
+            say(safe(text))
+
+    hooks = Hooks(settings.load().notify, problem)
+
+    def listen(entry: Entry) -> None:
+        found = notice(entry, conductor.writer.state, by_policy=conductor.approve == "none")
+        if found is not None:
+            hooks.send(found)
+
+    conductor.writer.listen(listen)
+    async with hooks.running():
+        status = await conductor.run()
+    if told:
+        conductor.show()
+    return status

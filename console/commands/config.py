@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _words(value: object) -> str:
-    if isinstance(value, settings.Signing):
+    if isinstance(value, settings.Signing | settings.Notify):
         return "; ".join(f"{name}: {_words(item)}" for name, item in value._asdict().items())
     if isinstance(value, tuple):
         return ", ".join(safe(str(item)) for item in value) or "(not set)"

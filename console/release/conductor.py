@@ -138,7 +138,11 @@ class Conductor:
             await self.connection.watcher.close()
             await self.connection.host.close()
             self.live.doing = "stopped"
-            folder.write_live(self.writer.run_dir, self._snapshot())
+            self.show()
+
+    def show(self) -> None:
+        """Write what is true now for the screen, also after the work has ended."""
+        folder.write_live(self.writer.run_dir, self._snapshot())
 
     def _snapshot(self) -> dict[str, object]:
         host = self.connection.host

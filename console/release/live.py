@@ -26,6 +26,7 @@ class Live:
     """The conductor's own knowledge of this second; plain and mutable, since nothing is decided from it.
 
     Attributes:
+        hooks: What is wrong with a hook, empty for nothing.
         watched: By path on the cluster, the attempt and the kind of a result file that is waited for.
     """
 
@@ -38,6 +39,7 @@ class Live:
     watched: dict[str, tuple[str, str]] = field(default_factory=dict)
     clock_offset_s: float | None = None
     problems: tuple[str, ...] = ()
+    hooks: str = ""
 
     def wait(self, whom: str, what: str, since: str) -> None:
         """Say whom and what the run waits for; the time of the first of equal calls stays."""
@@ -61,7 +63,7 @@ def to_json(live: Live, state: RunState, host: Host | None, now: str, monotonic:
         "waiting": {"for": live.waiting_for, "what": live.waiting_what, "since": live.waiting_since},
         "jobs": [_job(state, attempt_id, status) for attempt_id, status in live.jobs.items()],
         "files": list(live.files),
-        "problems": list(live.problems),
+        "problems": [*live.problems, *([live.hooks] if live.hooks else [])],
     }
 
 

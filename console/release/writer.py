@@ -35,6 +35,7 @@ class RunWriter:
         self.run_dir = run_dir
         self.clock = clock
         self._on_entry = on_entry
+        self._listeners: list[Callable[[Entry], None]] = []
         known = folder.read_state(run_dir)
         anchor = (known.entries, known.head) if known is not None else (0, "0" * 64)
         self._journal = Journal(run_dir, clock, anchor)
@@ -70,7 +71,13 @@ class RunWriter:
         self._changed.set()
         if self._on_entry is not None:
             self._on_entry(entry)
+        for listener in self._listeners:
+            listener(entry)
         return entry
+
+    def listen(self, listener: Callable[[Entry], None]) -> None:
+        """Have something called with each entry from now on; it must not wait, and not raise."""
+        self._listeners.append(listener)
 
     async def changed(self, timeout: float | None = None) -> None:
         """Wait until something is recorded, or until the timeout (seconds) passes."""

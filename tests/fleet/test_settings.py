@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from console.cli import main
 from console.notifying import notification, title
 from console.session import open_session
-from console.settings import TEMPLATE, Production, Settings, SettingsError, Signing, load, parse
+from console.settings import TEMPLATE, Notify, Production, Settings, SettingsError, Signing, load, parse
 from tests.console import runs
 from tests.console.driving import console
 
@@ -24,7 +24,9 @@ def test_the_template_is_the_defaults_with_every_line_in_force_too() -> None:
     lines = TEMPLATE.split("\n")
     live = "\n".join(line[2:] if " = " in line or line.startswith("# [") else line for line in lines)
     found = parse(live, FILE)
-    assert found._replace(runs=(), clusters=None, production={}, signing=Signing()) == Settings(production={})
+    assert found._replace(runs=(), clusters=None, production={}, signing=Signing(), notify=Notify()) == Settings(
+        production={}
+    )
     assert found.production == {"alpha": Production()}
     assert set(tomllib.loads(live)) == {"runs", "clusters", "theme", "animations", "notify", "signing", "production"}
 
