@@ -21,7 +21,7 @@ from console.release.decisions import AwaitOperator, Plan, Session, StopSystemic
 from console.release.errors import InputError, Problem
 from console.release.journal import Entry
 from console.release.proposing import Release, make_plan
-from console.release.recipe import Recipe, choose_recipe, resolve_values, size_task
+from console.release.recipe import Recipe, choose_recipe, require_values, resolve_values, size_task
 from console.release.rules import Rules, rules_of
 from console.release.signing import Signers, signers_of
 from console.release.spec import load_release
@@ -72,6 +72,8 @@ def check_inputs(
     kept = run_dir / CATALOG_NAME
     thresholds = choose_thresholds(spec, release_file, kept, recipe.tasks, values.get("draft_tokens"))
     release = Release(run_dir, run_id, spec, cluster, recipe, thresholds)
+    planned = [recipe.task(task.stage, task.task) for task in make_plan(release).tasks]
+    require_values(recipe, planned, values, file=file)
     inputs = {
         "target": spec.target,
         "revision": spec.revision or "",

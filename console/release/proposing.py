@@ -84,7 +84,9 @@ def make_plan(release: Release) -> Plan:
     for task in release.recipe.tasks:
         if task.skip_with_existing_drafter if existing else task.only_existing_drafter:
             continue
-        tasks.append(PlannedTask(task.stage, task.task, (*gates_for(task), *_catalog_gates(release, task))))
+        gates = (*gates_for(task), *_catalog_gates(release, task))
+        if gates or not task.only_if_judged:
+            tasks.append(PlannedTask(task.stage, task.task, gates))
     return Plan(tuple(tasks), release.recipe.freeze_job_above_bytes)
 
 
@@ -208,7 +210,7 @@ def build_job(
         cpus_per_task=task.cpus_per_task or 0,
         mem=task.mem or "",
         time=task.time,
-        image=cluster.container_image or "",
+        image=rendered.image,
         job_dir=job_dir,
         claim_dir=claim_dir,
         environment=environment,

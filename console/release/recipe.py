@@ -22,6 +22,7 @@ from console.release.recipe_model import (
     Recipe,
     no_placeholder,
     override_problem,
+    require_values,
     resolve_values,
     size_task,
 )
@@ -40,18 +41,23 @@ __all__ = [
     "expand",
     "load_recipe",
     "render_task",
+    "require_values",
     "resolve_values",
     "size_task",
 ]
 
 WHAT = "recipe"
 BUILT_IN = Path(str(console.recipes.__file__)).parent
+COMMON = BUILT_IN / "common"
+"""Script templates and uploads that several recipes share."""
+
 PAYLOADS = Path(str(backends.payloads.__file__)).parent
 
 DEMO = "demo"
 """The recipe that is never chosen by itself: it trains a toy."""
 
 _LARGEST_UPLOAD = 16 << 20
+_IMPORT = re.compile(rb"^ *(?:from|import) ([a-z_0-9]+)\b", re.MULTILINE)
 _SIZE = re.compile(r"@([a-z][a-z0-9_]*)@")
 
 
@@ -119,6 +125,7 @@ def load_recipe(name: str, *, asked_in: str = "release.yaml", folder: Path = BUI
     if place.parent == folder and description.name != place.name:
         problems.append(document.problem(("name",), f"{place.name}, as its folder", f'"{description.name}"'))
     templates, files = _read_files(place, tasks, document, problems)
+    problems += _import_problems(tasks, files, document)
     problems += _placeholder_problems(description, tasks, templates, document, place)
     if problems:
         raise InputError(*problems)
@@ -166,6 +173,10 @@ def _value_problems(description: Description, document: Document) -> Iterator[Pr
         problem = complaint(no_placeholder, value, document.file, f"values.{name}", document.line(place))
         if problem is not None:
             yield problem
+    for name in description.required:
+        if name not in description.values:
+            advice = suggestion(name, description.values)
+            yield document.problem(("required", name), "a value of values:", f'"{name}"', advice)
     for budget in ("dev", "full"):
         if budget not in description.budgets:
             yield document.problem(("budgets",), f"a budget {budget}", "none", f"add it, {{}} sets nothing: {budget}")
@@ -218,17 +229,28 @@ def _read_files(
     for index, task in enumerate(tasks):
         try:
             if task.script not in templates:
-                templates[task.script] = _read_template(place / task.script)
+                templates[task.script] = _read_template(_beside(place, task.script, "script template", (COMMON,)))
         except InputError as error:
             problems += [_used_in(problem, document, ("tasks", index, "script")) for problem in error.problems]
         for number, name in enumerate(task.uploads):
             try:
                 if name not in files:
-                    files[name] = _read_upload(place, name)
+                    path = _beside(place, name, "upload", (COMMON, PAYLOADS))
+                    files[name] = read_file(path, "upload", _LARGEST_UPLOAD)
             except InputError as error:
                 where = ("tasks", index, "uploads", number)
                 problems += [_used_in(problem, document, where) for problem in error.problems]
     return templates, files
+
+
+def _import_problems(tasks: tuple[Task, ...], files: Mapping[str, bytes], document: Document) -> Iterator[Problem]:
+    """A program finds what it imports only beside itself, in the job's folder."""
+    shared = {path.name for path in PAYLOADS.glob("*.py")}
+    for index, task in enumerate(tasks):
+        for name in (name for name in task.uploads if name in shared):
+            imported = {f"{found.decode()}.py" for found in _IMPORT.findall(files.get(name, b""))}
+            for missing in sorted((imported & shared) - set(task.uploads)):
+                yield document.problem(("tasks", index, "uploads"), f"{missing} too, which {name} imports", "nothing")
 
 
 def _used_in(problem: Problem, document: Document, location: tuple[str | int, ...]) -> Problem:
@@ -248,16 +270,17 @@ def _read_template(path: Path) -> str:
     return text
 
 
-def _read_upload(place: Path, name: str) -> bytes:
-    """A file beside recipe.yaml or among the payloads; never a choice between two."""
-    own, shared = place / name, PAYLOADS / name
-    if own.exists() and shared.exists():
-        raise InputError(Problem(str(own), "upload", "a name of its own", f"a payload of the same name ({shared})"))
-    if not own.exists() and not shared.exists():
-        advice = suggestion(name, (path.name for path in PAYLOADS.glob("*.py") if path.name != "__init__.py"))
-        expected = f"a file beside recipe.yaml or in {PAYLOADS}"
-        raise InputError(Problem(str(own), "upload", expected, "nothing", advice))
-    return read_file(own if own.exists() else shared, "upload", _LARGEST_UPLOAD)
+def _beside(place: Path, name: str, what: str, shared: tuple[Path, ...]) -> Path:
+    """A file beside recipe.yaml or among the shared ones; never a choice between two."""
+    own = place / name
+    found = [path for path in (own, *(folder / name for folder in shared)) if path.exists()]
+    if len(found) > 1:
+        raise InputError(Problem(str(own), what, "a name of its own", f"a shared file of the same name ({found[1]})"))
+    if not found:
+        known = (path.name for folder in shared for path in folder.glob("*.*") if path.name != "__init__.py")
+        expected = f"a file beside recipe.yaml or in {' or '.join(map(str, shared))}"
+        raise InputError(Problem(str(own), what, expected, "nothing", suggestion(name, known)))
+    return found[0]
 
 
 def _placeholder_problems(
@@ -273,6 +296,10 @@ def _placeholder_problems(
             if name not in known:
                 yield Problem(file, f"@{name}@", "a known placeholder", f"@{name}@", suggestion(name, known), line)
     for index, task in enumerate(tasks):
+        for name in {name for name, _ in names(task.image or "")} - known:
+            yield document.problem(
+                ("tasks", index, "image"), "known placeholders", f"@{name}@", suggestion(name, known)
+            )
         for field, texts in (("environment", task.environment), ("results", task.results)):
             for key, text in texts.items():
                 for name in {name for name, _ in names(text)} - known:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -33,6 +33,8 @@ class Description(Input):
         about: What it is for, in one line.
         algorithms: Algorithms that it can train.
         values: Default of every value that its templates use; the type of a default is the type of the value.
+        required: Values that every release must set, since no default could be right: for each, what it is. Only
+            those that a job of the release uses are asked for.
         budgets: For each budget the values that it sets differently.
         drafts_root: Folder on the cluster for frozen drafters; may use placeholders in capitals.
         freeze_job_above_bytes: Exports larger than this are frozen by a job of their own, bytes.
@@ -43,6 +45,7 @@ class Description(Input):
     about: Annotated[Text, Field(description="what the recipe is for, in one line")]
     algorithms: Annotated[tuple[Algorithm, ...], Field(min_length=1, description="a list of algorithms", strict=False)]
     values: Mapping[Word, Value] = {}
+    required: Mapping[Word, Text] = {}
     budgets: Annotated[Mapping[Budget, Mapping[Word, Value]], Field(description="a mapping with dev and full")]
     drafts_root: Text = "@WORKSPACE@/drafts"
     freeze_job_above_bytes: Annotated[int, Field(ge=0)] = 1_000_000_000
@@ -55,7 +58,7 @@ class Recipe:
 
     Attributes:
         file: Its recipe.yaml.
-        name: As in `Description`, and so are the next six.
+        name: As in `Description`, and so are the next seven.
         templates: Text of every script template, by file name.
         files: Bytes of every upload, by file name.
     """
@@ -65,6 +68,7 @@ class Recipe:
     about: str
     algorithms: tuple[str, ...]
     values: Mapping[str, Scalar]
+    required: Mapping[str, str]
     budgets: Mapping[Budget, Mapping[str, Scalar]]
     drafts_root: str
     freeze_job_above_bytes: int
@@ -132,6 +136,31 @@ def resolve_values(
         raise InputError(*problems)
     merged = {**recipe.values, **recipe.budgets[budget], **overrides}
     return {name: float(value) if isinstance(recipe.values[name], float) else value for name, value in merged.items()}
+
+
+def require_values(
+    recipe: Recipe, tasks: Iterable[Task], values: Mapping[str, Scalar], *, file: str = "release.yaml"
+) -> None:
+    """Make sure that every value is set that some of a recipe's tasks cannot do without.
+
+    Args:
+        recipe: The recipe.
+        tasks: Those of its tasks that will run.
+        values: As `resolve_values` returns them.
+        file: Where they would be set, for messages.
+
+    Raises:
+        InputError: With one line for each that still has its default.
+    """
+    used = {name for task in tasks for text in _texts(recipe, task) for name, _ in names(text)}
+    missing = [name for name in recipe.required if name in used and values[name] == recipe.values[name]]
+    if missing:
+        raise InputError(*(Problem(file, f"overrides.{name}", recipe.required[name], "nothing") for name in missing))
+
+
+def _texts(recipe: Recipe, task: Task) -> tuple[str, ...]:
+    """Everything of a task in which placeholders may stand."""
+    return (recipe.templates[task.script], *task.environment.values(), *task.results.values(), task.image or "")
 
 
 def override_problem(

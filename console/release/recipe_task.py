@@ -90,7 +90,10 @@ class TaskText(Input):
         environment: Exported variables; placeholders are filled in as they are, the job quotes them.
         only_existing_drafter: Part of releases of an existing drafter only.
         skip_with_existing_drafter: Left out of those.
-        max_retries: Most retries of this task, None for what the table of failures says.
+        image: Container image that the script runs in, from placeholders; None for no container. Where it comes out
+            empty, the cluster's own image counts, and without one there is no container.
+        only_if_judged: Left out of releases in which no gate reads what it writes.
+        max_retries: Most retries of this task, None for what the table of failures says; never more than that.
     """
 
     stage: Annotated[Literal["stage_target", "train", "freeze", "bench"], Field(description=", ".join(STAGES))]
@@ -108,6 +111,8 @@ class TaskText(Input):
     environment: Mapping[Annotated[str, AfterValidator(_variable)], Annotated[str, AfterValidator(visible)]] = {}
     only_existing_drafter: bool = False
     skip_with_existing_drafter: bool = False
+    image: Annotated[str, AfterValidator(visible)] | None = None
+    only_if_judged: bool = False
     max_retries: Annotated[int, Field(ge=0, le=10)] | None = None
 
     @field_validator("skip_with_existing_drafter")

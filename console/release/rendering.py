@@ -23,12 +23,14 @@ class RenderedTask:
         environment: Names and values to export, in the recipe's order, not quoted.
         uploads: Names and bytes of the files that travel with it.
         results: Kind and path (relative to the job's folder) of each result file.
+        image: Container image that the script runs in, empty for none.
     """
 
     script_body: str
     environment: tuple[tuple[str, str], ...]
     uploads: tuple[tuple[str, bytes], ...]
     results: Mapping[str, str]
+    image: str = ""
 
 
 def render_task(recipe: Recipe, task: Task, values: Mapping[str, Scalar], facts: Mapping[str, str]) -> RenderedTask:
@@ -45,6 +47,9 @@ def render_task(recipe: Recipe, task: Task, values: Mapping[str, Scalar], facts:
             control characters; when a result path leaves the job's folder.
     """
     known = {**{name: _written(value) for name, value in values.items()}, **facts}
+    image = _image(recipe, task, known)
+    if task.image is not None:
+        known["CONTAINER_IMAGE"] = image
     template = str(PurePath(recipe.file).parent / task.script)
     body = expand(recipe.templates[task.script], known, template, shell=True)
     where = f"tasks.{task.stage}.{task.task}"
@@ -60,7 +65,16 @@ def render_task(recipe: Recipe, task: Task, values: Mapping[str, Scalar], facts:
         if problem is not None:
             raise InputError(problem)
     uploads = tuple((name, recipe.files[name]) for name in task.uploads)
-    return RenderedTask(body, environment, uploads, results)
+    return RenderedTask(body, environment, uploads, results, image)
+
+
+def _image(recipe: Recipe, task: Task, known: Mapping[str, str]) -> str:
+    """The container image that a task's script runs in; empty for none."""
+    of_cluster = known.get("CONTAINER_IMAGE", "")
+    if task.image is not None:
+        return expand(task.image, known, recipe.file, f"tasks.{task.stage}.{task.task}.image") or of_cluster
+    uses = any(name == "CONTAINER_IMAGE" for name, _ in names(recipe.templates[task.script]))
+    return of_cluster if uses else ""
 
 
 def expand(text: str, known: Mapping[str, str], file: str, field: str = "", *, shell: bool = False) -> str:

@@ -155,7 +155,9 @@ def decide_triage(conductor: Conductor, stage: str, task: str, name: str, gate: 
     record = writer.state.stage(stage)
     values = proposing.values_for(conductor.release, writer.state, stage, task)
     failure = _failure(record.gate(gate, name), writer.state.attempt(name), task, values)
-    decided = triage(failure, record)
+    # What runs on the login node (a target that was found, a small freeze) need not be a task of the recipe.
+    granted = [item.max_retries for item in conductor.release.recipe.tasks if (item.stage, item.task) == (stage, task)]
+    decided = triage(failure, record, *granted)
     writer.record(
         "triaged",
         f"{name} failed ({decided.failure_class}); next: {decided.step}: {decided.detail}",

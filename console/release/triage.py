@@ -7,7 +7,7 @@ operator always sees what is about to be done and why.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from console.release.state import GateRecord, ReleaseVerdict, Stage, Triage
@@ -93,20 +93,23 @@ def failure_of(gate: GateRecord, task: str, values: Mapping[str, Any]) -> Failur
     return Failure(gate.id, task, failure_class, gate.detail, gate.facts, values)
 
 
-def triage(failure: Failure, stage: Stage) -> Triage:
+def triage(failure: Failure, stage: Stage, max_retries: int | None = None) -> Triage:
     """Decide what follows.
 
     Args:
         failure: What went wrong.
         stage: The stage so far; its earlier triage entries count the retries that were used.
+        max_retries: Most retries that the recipe grants this task, None for what the table says; it never adds any.
     """
     rule = RULES[failure.failure_class]
+    if max_retries is not None:
+        rule = replace(rule, retries=min(rule.retries, max_retries))
     ids = {attempt.id for attempt in stage.attempts if attempt.task == failure.task}
     used = sum(1 for item in stage.triage if item.step == RETRY and item.id in ids)
     timeout = (
         failure.failure_class is FailureClass.CHECKPOINT_NOT_SERVABLE and failure.facts.get("stage") == SERVER_TIMEOUT
     )
-    if timeout and used < _TIMEOUT_RETRIES:
+    if timeout and used < min(_TIMEOUT_RETRIES, _TIMEOUT_RETRIES if max_retries is None else max_retries):
         return _longer_timeout(failure)
     more = failure.facts.get(MEASURE_AGAIN)
     if failure.failure_class is FailureClass.MEASUREMENT_INVALID and more:

@@ -20,6 +20,22 @@ def fail(failure_class: FailureClass, number: int = 1, **more: object) -> Failur
     return Failure(f"smoke-{number}", "smoke", failure_class, "words", **more)
 
 
+@pytest.mark.parametrize(("granted", "retries"), [(None, 1), (0, 0), (1, 1), (9, 1)])
+@pytest.mark.parametrize("failure_class", [FailureClass.RESULT_MISSING, FailureClass.MEASUREMENT_INVALID])
+def test_a_recipe_may_grant_fewer_retries_and_never_more(
+    failure_class: FailureClass, granted: int | None, retries: int
+) -> None:
+    decided = triage(Failure("train-1", "train", failure_class, "words"), Stage("train"), granted)
+    assert (decided.step == RETRY) is bool(retries)
+
+
+@pytest.mark.parametrize(("granted", "step"), [(None, RETRY), (1, RETRY), (0, VERDICT)])
+def test_a_longer_time_limit_is_a_retry_too(granted: int | None, step: str) -> None:
+    facts, values = {"stage": "server_timeout"}, {"server_timeout": 30}
+    failure = Failure("smoke-1", "smoke", FailureClass.CHECKPOINT_NOT_SERVABLE, "words", facts, values)
+    assert triage(failure, Stage("train"), granted).step == step
+
+
 def test_the_table_covers_every_class() -> None:
     assert set(RULES) == set(FailureClass)
 
