@@ -25,9 +25,9 @@ test-cluster: $(STAMP)  ## The tests over a real Slurm and OpenSSH, as root; fai
 test-logins: $(STAMP)   ## Whole releases with the demo's work over each kind of login, as root; minutes
 	CI=true GONOGO_TEST_WORK=whole $(BIN)/python -m pytest -p no:cacheprovider tests/cluster/test_release.py
 
-test-engine: $(STAMP)   ## Whole releases that serve with a real vLLM, without GPUs; installs it first: 2.5 GB, minutes
+test-engine: $(STAMP)   ## Releases served by a real vLLM, no GPU; installs it: 2.5 GB, minutes. ENGINE=--short: a part
 	$(BIN)/python -m tests.engine.install
-	GONOGO_TEST_ENGINE=1 $(BIN)/python -m pytest -p no:cacheprovider tests/engine
+	GONOGO_TEST_ENGINE=1 $(BIN)/python -m pytest -p no:cacheprovider tests/engine $(ENGINE)
 
 kills: $(STAMP)         ## Kill releases at 50 enumerated points, twice in a row, and at random moments
 	$(BIN)/python -m tests.kills $(KILLS)

@@ -1,8 +1,9 @@
 """Settings by which an engine only pretends to accept draft tokens, wherever a file repeats the engine's settings.
 
 vLLM: `rejection_sample_method` "synthetic" and `synthetic_acceptance_length` in the speculative configuration. ATOM:
-`--spec-decode-acceptance-length` and `-rate`. SGLang: environment variables that begin with `SGLANG_SIMULATE_ACC`. They
-are made for throughput tests; a number that was measured with one of them says nothing of a drafter.
+`--spec-decode-acceptance-length` and `-rate`. llama.cpp: `--spec-synth-len` and `-rates`. SGLang: environment variables
+that begin with `SGLANG_SIMULATE_ACC`. They are made for throughput tests; a number that was measured with one of them
+says nothing of a drafter.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _OFF: Final = (None, False, 0, "", "0", "-1", -1, "none", "None", "null")
 _LONGEST: Final = 20_000
 _TEXT: Final = re.compile(
     r"rejection[_-]sample[_-]method\W{1,8}synthetic|synthetic[_-]acceptance[_-](?:length|rate)\W{1,8}[0-9]"
-    r"|--spec-decode-acceptance-(?:length|rate)\b|SGLANG_SIMULATE_ACC_LEN\W{1,8}[0-9]",
+    r"|--spec-decode-acceptance-(?:length|rate)\b|--spec-synth-(?:len|rates)\b|SGLANG_SIMULATE_ACC_LEN\W{1,8}[0-9]",
     re.IGNORECASE,
 )
 _ANSWERS: Final = frozenset({"generated_texts", "errors"})

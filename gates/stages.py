@@ -25,6 +25,8 @@ STAGE_CLASSES: Final[Mapping[str, FailureClass]] = {
     "generation_failed": FailureClass.CHECKPOINT_NOT_SERVABLE,
     "metrics_unreadable": FailureClass.MEASUREMENT_INVALID,
     "architecture_unsupported": FailureClass.MODEL_UNSUPPORTED,
+    # This probe cannot be run over this engine, whatever the drafter.
+    "engine_unsuited": FailureClass.USER_CONFIG_ERROR,
     "unexpected": FailureClass.UNKNOWN,
 }
 """For every word but `done`: the failure class of a result that ends with it."""

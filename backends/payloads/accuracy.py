@@ -14,81 +14,40 @@ from __future__ import annotations
 import argparse
 import concurrent.futures
 import hashlib
-import json
 import os
 import sys
 import traceback
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Dict, List, NoReturn, Optional
 
 if TYPE_CHECKING:
     from backends.payloads import gsm8k
     from backends.payloads.counters import Counters, Unreadable
-    from backends.payloads.endpoint import NoAnswer, told_error
+    from backends.payloads.endpoint import Asked, Completion, failed
+    from backends.payloads.load import counted
     from backends.payloads.processes import at_signals
     from backends.payloads.results import write_result
-    from backends.payloads.serving import Identity, Server, Stop, Wanted, identify, timeout_from
+    from backends.payloads.serving import Identity, Server, Stop, Wanted, add_server_options, identify, timeout_from
 else:
     import gsm8k
     from counters import Counters, Unreadable
-    from endpoint import NoAnswer, told_error
+    from endpoint import Asked, failed
+    from load import counted
     from processes import at_signals
     from results import write_result
-    from serving import Identity, Server, Stop, Wanted, identify, timeout_from
+    from serving import Server, Stop, Wanted, add_server_options, identify, timeout_from
 
 PRODUCER = "accuracy"
 VARIABLE = "SERVER_TIMEOUT"
-_SHOWN = 300
 
 
-class Said(NamedTuple):
-    """What a server said to one question.
-
-    Attributes:
-        text: The text.
-        tokens: How many tokens it is.
-        finish_reason: How it ended, as the server says.
-        error: What went wrong, empty when nothing did.
-    """
-
-    text: str
-    tokens: int
-    finish_reason: str
-    error: str = ""
-
-
-def ask(server: Server, args: argparse.Namespace, text: str) -> Said:
+def ask(server: Server, args: argparse.Namespace, text: str) -> Completion:
     """Ask one question."""
-    body: Dict[str, Any] = {"model": args.model, "prompt": text, "max_tokens": args.max_tokens, "temperature": 0}
-    body.update(seed=0, return_token_ids=True)
-    if args.stop:
-        body["stop"] = args.stop
     endpoint = server.endpoint()
-    try:
-        status, data = endpoint.ask("POST", "/v1/completions", body)
-    except NoAnswer as error:
-        return Said("", 0, "", str(error))
-    finally:
-        endpoint.close()
-    if status != 200:
-        return Said("", 0, "", f"HTTP {status}: {data[:_SHOWN].decode('utf-8', 'replace')}")
-    return _said(data)
-
-
-def _said(data: bytes) -> Said:
-    error = told_error(data)
-    if error:
-        return Said("", 0, "", error)
-    try:
-        document = json.loads(data.decode("utf-8"))
-        choice = document["choices"][0]
-        text, ids, reason = choice["text"], choice.get("token_ids"), choice.get("finish_reason")
-        stated = document.get("usage", {}).get("completion_tokens")
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
-        return Said("", 0, "", f"an answer that is no completion: {data[:_SHOWN].decode('utf-8', 'replace')}")
-    tokens = len(ids) if isinstance(ids, list) else stated
-    if not isinstance(text, str) or type(tokens) is not int or tokens < 1:
-        return Said("", 0, "", "an answer without text, or without the number of its tokens")
-    return Said(text, tokens, str(reason or ""))
+    said = endpoint.complete(Asked(args.model, text, args.max_tokens, ignore_eos=False, stop=tuple(args.stop or ())))
+    endpoint.close()
+    if said.error is None and (not said.text or said.tokens < 1):
+        return failed("an answer without text, or without the number of its tokens")
+    return said
 
 
 def run(args: argparse.Namespace, body: Dict[str, Any]) -> None:
@@ -105,13 +64,17 @@ def run(args: argparse.Namespace, body: Dict[str, Any]) -> None:
             body["questions_sha256"] = hashlib.sha256(stream.read()).hexdigest()
     except (OSError, ValueError) as error:
         raise Stop("unexpected", f"questions cannot be read: {error}") from None
-    server = Server(args.base_url) if args.base_url else Server.start(args.server_command, "server.log", args.port)
+    if args.base_url:
+        server = Server(args.base_url, engine=args.engine)
+    else:
+        server = Server.start(args.server_command, "server.log", args.port, args.engine)
+    wanted = Wanted(args.model, args.drafter, args.draft_tokens, tuple(args.require))
     try:
         server.wait(args.server_timeout)
-        tell(body, identify(server, Wanted(args.model, args.drafter, args.draft_tokens)))
+        tell(body, identify(server, wanted))
         before = read(server)
-        measure(args, body, server, shots, questions)
-        count(body, read(server).since(before))
+        answers = measure(args, body, server, shots, questions)
+        count(body, counted(before, read(server), answers))
     except Unreadable as error:
         raise Stop("metrics_unreadable", str(error)) from None
     finally:
@@ -121,7 +84,7 @@ def run(args: argparse.Namespace, body: Dict[str, Any]) -> None:
 
 def tell(body: Dict[str, Any], identity: Identity) -> None:
     """Put what the server says of itself into the result; its own names of settings stand beside ours."""
-    body["server"].update(identity.settings)
+    body["server"].update({**identity.settings, **identity.speculation})
     body["server"].update(
         model=identity.model,
         drafter=identity.drafter,
@@ -136,7 +99,7 @@ def measure(
     server: Server,
     shots: List[gsm8k.Problem],
     questions: List[gsm8k.Problem],
-) -> None:
+) -> List[Completion]:
     """Ask all questions, so many at a time, and count what is right by both rules.
 
     Raises:
@@ -146,7 +109,7 @@ def measure(
         answers = list(pool.map(lambda one: ask(server, args, gsm8k.prompt(shots, one)), questions))
     rows = [_row(problem, said) for problem, said in zip(questions, answers)]
     body["outputs"] = rows
-    body["answered"] = sum(not said.error for said in answers)
+    body["answered"] = sum(said.error is None for said in answers)
     body["output_tokens"] = sum(said.tokens for said in answers)
     for rule in ("strict", "flexible"):
         body[f"correct_{rule}"] = sum(row[rule] == row["number"] for row in rows)
@@ -154,24 +117,26 @@ def measure(
         server.check_alive_after_failure()
         first = next(said.error for said in answers if said.error)
         raise Stop("generation_failed", f"{len(questions) - body['answered']} of {len(questions)} failed: {first}")
+    return answers
 
 
-def _row(problem: gsm8k.Problem, said: Said) -> Dict[str, Any]:
+def _row(problem: gsm8k.Problem, said: Completion) -> Dict[str, Any]:
     """An answer as it is written: what was said, and what was read out of it by which rule."""
     read_out = {"strict": gsm8k.strict(said.text), "flexible": gsm8k.flexible(said.text)}
-    return {"line": problem.line, "number": problem.number, **read_out, **said._asdict()}
+    told = {"text": said.text, "tokens": said.tokens, "finish_reason": said.finish_reason, "error": said.error or ""}
+    return {"line": problem.line, "number": problem.number, **read_out, **told}
 
 
-def read(server: Server) -> Counters:
-    """A reading of the counters.
+def read(server: Server) -> Optional[Counters]:
+    """A reading of the counters; None where each answer tells what was drafted for it.
 
     Raises:
-        Unreadable: When there is none.
+        Unreadable: When it cannot be had.
     """
     endpoint = server.endpoint()
     counters = endpoint.counters()
     endpoint.close()
-    if counters is None:
+    if counters is None and server.engine.counts:
         raise Unreadable("the counters of speculative decoding are gone")
     return counters
 
@@ -238,6 +203,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--stop", action="append", help="text at which the server ends an answer; may be repeated")
     parser.add_argument("--concurrency", type=_count, default=16, help="requests at a time")
     parser.add_argument("--server-timeout", type=float, default=600.0, help="seconds until the server must be healthy")
+    add_server_options(parser)
     parser.add_argument("--output", default="accuracy.json")
     return parser.parse_args()
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
 if TYPE_CHECKING:
     from backends.payloads.counters import Counters, Unreadable
     from backends.payloads.endpoint import Completion
-    from backends.payloads.load import Answers, Question, Sampling, send
+    from backends.payloads.load import Answers, Question, Sampling, counted, send
     from backends.payloads.serving import Identity, Server, Stop, Wanted, identify
 else:
     from counters import Counters, Unreadable
     from endpoint import Completion
-    from load import Answers, Question, Sampling, send
+    from load import Answers, Question, Sampling, counted, send
     from serving import Identity, Server, Stop, Wanted, identify
 
 
@@ -99,13 +99,14 @@ class Arm:
         control: The same, made once more; only in an arm without drafter.
     """
 
-    def __init__(self, name: str, command: str, wanted: Wanted, plan: Plan) -> None:
+    def __init__(self, name: str, command: str, wanted: Wanted, plan: Plan, engine: str = "vllm") -> None:
         self.name = name
         self.timeout = 600.0
         self.points: List[Point] = []
         self.exact: Optional[List[Completion]] = None
         self.control: Optional[List[Completion]] = None
         self._command = command
+        self._engine = engine
         self._wanted = wanted
         self._plan = plan
         self._identity: Optional[Identity] = None
@@ -122,7 +123,8 @@ class Arm:
             Stop: When it cannot go on.
             Unreadable: When the counters cannot be read.
         """
-        server = Server.start(self._command, f"server-{self.name.lower()}-{len(self._starts) + 1}.log")
+        log = f"server-{self.name.lower()}-{len(self._starts) + 1}.log"
+        server = Server.start(self._command, log, engine=self._engine)
         try:
             server.wait(self.timeout)
             identity = identify(server, self._wanted)
@@ -159,7 +161,8 @@ class Arm:
         if not answers.good:
             raise Stop("generation_failed", f"at concurrency {point.concurrency}: {answers.first_error}")
         after = self._read(server)
-        point.add(answers, None if before is None or after is None else after.since(before))
+        drafts = self._wanted.draft_tokens > 0
+        point.add(answers, counted(before, after, answers.good) if drafts else None)
 
     def _make_exact(self, server: Server, questions: List[Question]) -> None:
         self.exact = self._send(server, questions, self._plan.exact_concurrency).completions
@@ -171,17 +174,18 @@ class Arm:
         return send(server.endpoint, self._wanted.model, questions, Sampling(self._plan.max_tokens, True), concurrency)
 
     def _read(self, server: Server) -> Optional[Counters]:
-        """A reading of the counters; None in an arm without drafter.
+        """A reading of the counters; None in an arm without drafter, and where each answer tells its own.
 
         Raises:
-            Unreadable: When there is none, or one where there should be none.
+            Unreadable: When there is none, or something was drafted where nothing should be.
         """
         endpoint = server.endpoint()
         counters = endpoint.counters()
         endpoint.close()
-        if (counters is None) == bool(self._wanted.draft_tokens):
+        drafts = self._wanted.draft_tokens > 0
+        if (drafts and counters is None and server.engine.counts) or (not drafts and counters and counters.drafts):
             raise Unreadable(f"counters of speculative decoding: {counters or 'none'}")
-        return counters
+        return counters if drafts else None
 
     def to_json(self, manifest_sha256: str) -> Dict[str, Any]:
         """As it is written in the result."""

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from backends.payloads.load import Question, read_questions
     from backends.payloads.processes import at_signals
     from backends.payloads.results import write_result
-    from backends.payloads.serving import Stop, Wanted, timeout_from
+    from backends.payloads.serving import Stop, Wanted, add_server_options, needs_ids, timeout_from
 else:
     from arms import Arm, Plan
     from counters import Unreadable
     from load import Question, read_questions
     from processes import at_signals
     from results import write_result
-    from serving import Stop, Wanted, timeout_from
+    from serving import Stop, Wanted, add_server_options, needs_ids, timeout_from
 
 PRODUCER = "bench"
 VARIABLE = "SERVER_TIMEOUT"
@@ -137,6 +137,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--exact-concurrency", type=int, default=8)
     parser.add_argument("--control-concurrency", type=int, default=1)
     parser.add_argument("--server-timeout", type=float, default=600.0, help="seconds until a server must be healthy")
+    add_server_options(parser)
     parser.add_argument("--output", default="bench.json")
     parser.add_argument("--exact-output", default="exact_match.json")
     args = parser.parse_args()
@@ -159,8 +160,11 @@ def _arms(args: argparse.Namespace) -> Tuple[Arm, Arm]:
         exact_concurrency=args.exact_concurrency,
         control_concurrency=args.control_concurrency,
     )
-    drafting = Wanted(args.model, args.drafter, args.draft_tokens)
-    return Arm("A", args.server_a, Wanted(args.model), plan), Arm("B", args.server_b, drafting, plan)
+    require = tuple(args.require)
+    drafting = Wanted(args.model, args.drafter, args.draft_tokens, require)
+    # What is required of the drafting is not required of the arm that does not draft.
+    alone = Wanted(args.model, settings=tuple(pair for pair in require if not pair[0].startswith("spec")))
+    return Arm("A", args.server_a, alone, plan, args.engine), Arm("B", args.server_b, drafting, plan, args.engine)
 
 
 def main() -> int:
@@ -173,6 +177,7 @@ def main() -> int:
     at_signals(_ended)
     try:
         timeout = timeout_from(VARIABLE, args.server_timeout)
+        needs_ids(args.engine)
         with open(args.prompts, "rb") as stream:
             digest = hashlib.sha256(stream.read()).hexdigest()
         questions = read_questions(args.prompts)

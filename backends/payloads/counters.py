@@ -10,11 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-_PREFIX = "vllm:spec_decode_num_"
-_DRAFTS = f"{_PREFIX}drafts_total"
-_DRAFT_TOKENS = f"{_PREFIX}draft_tokens_total"
-_ACCEPTED = f"{_PREFIX}accepted_tokens_total"
-_PER_POSITION = f"{_PREFIX}accepted_tokens_per_pos_total"
+_NAME = ":spec_decode_num_"
 
 _SAMPLE = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?")
 _LABEL = re.compile(r'\s*([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"\s*(?:,|$)')
@@ -80,8 +76,17 @@ def _of(flat: List[int]) -> Counters:
     return Counters(flat[0], flat[1], flat[2], tuple(flat[3:]))
 
 
-def read_counters(text: str) -> Optional[Counters]:
+def reached(histogram: List[int]) -> Tuple[int, ...]:
+    """In how many steps the token at each position was taken, from how many steps took exactly 0, 1, 2, ... tokens."""
+    return tuple(sum(histogram[place + 1 :]) for place in range(len(histogram) - 1))
+
+
+def read_counters(text: str, engine: str = "vllm") -> Optional[Counters]:
     """The counters in the text of `/metrics`.
+
+    Args:
+        text: The text.
+        engine: What stands before the colon in the names of its counters; the rest is the same for all that have them.
 
     Returns:
         The counts since the server started, `per_position` with one number for each token that it drafts; None when
@@ -90,26 +95,29 @@ def read_counters(text: str) -> Optional[Counters]:
     Raises:
         Unreadable: When the text is not in the format, a counter is missing, or one is not a whole number.
     """
+    prefix = engine + _NAME
+    totals = [f"{prefix}{what}_total" for what in ("drafts", "draft_tokens", "accepted_tokens")]
     sums: Dict[str, int] = {}
     positions: Dict[int, int] = {}
     seen = False
     for name, labels, value in samples(text):
-        seen = seen or name.startswith(_PREFIX)
-        if name in (_DRAFTS, _DRAFT_TOKENS, _ACCEPTED):
+        seen = seen or name.startswith(prefix)
+        if name in totals:
             sums[name] = sums.get(name, 0) + _whole(name, value)
-        elif name == _PER_POSITION:
+        elif name == f"{prefix}accepted_tokens_per_pos_total":
             if not labels.get("position", "").isdigit():
                 raise Unreadable(f"{name} has no position")
             place = int(labels["position"])
             positions[place] = positions.get(place, 0) + _whole(name, value)
     if not seen:
         return None
-    missing = [name for name in (_DRAFTS, _DRAFT_TOKENS, _ACCEPTED) if name not in sums]
+    missing = [name for name in totals if name not in sums]
     if missing:
         raise Unreadable(f"/metrics has no {', '.join(missing)}")
     # A position that is not listed was never accepted; the ones behind it do not move up.
     per_position = tuple(positions.get(place, 0) for place in range(max(positions, default=-1) + 1))
-    return Counters(sums[_DRAFTS], sums[_DRAFT_TOKENS], sums[_ACCEPTED], per_position)
+    drafts, draft_tokens, accepted = (sums[name] for name in totals)
+    return Counters(drafts, draft_tokens, accepted, per_position)
 
 
 def samples(text: str) -> Iterator[Tuple[str, Dict[str, str], str]]:

@@ -1,4 +1,7 @@
-"""Asks an OpenAI-compatible server: is it healthy, what does it serve, how does a text go on?"""
+"""One connection to a server: is it healthy, what does it serve, how does a text go on?
+
+What differs from engine to engine is in `engines.py` and `other_engines.py`.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple, 
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from backends.payloads.counters import Counters, Unreadable, read_counters
+    from backends.payloads.counters import Counters
 else:
-    from counters import Counters, Unreadable, read_counters
+    from counters import Counters
 
 Prompt = Union[str, List[int]]
 
@@ -21,18 +24,47 @@ class NoAnswer(Exception):
     """The server gave no answer, or none that can be used."""
 
 
+class Asked(NamedTuple):
+    """A text that is to go on, always with its likeliest token.
+
+    Attributes:
+        model: Name of the model.
+        prompt: Text or token ids.
+        max_tokens: Most tokens to add.
+        ignore_eos: Go on behind the end of the text.
+        stop: Texts at which to end.
+    """
+
+    model: str
+    prompt: Prompt
+    max_tokens: int
+    ignore_eos: bool
+    stop: Tuple[str, ...] = ()
+
+
 class Completion(NamedTuple):
     """How a text goes on.
 
     Attributes:
-        token_ids: What was added; empty when it failed.
+        token_ids: What was added; empty when it failed, or when the server does not tell.
         finish_reason: How it ended, as the server says; empty when it failed.
         error: What went wrong; None when nothing did.
+        text: What was added, as text.
+        tokens: How many tokens that is.
+        counters: What was drafted for it, where the server says so with each answer; else None.
     """
 
     token_ids: List[int]
     finish_reason: str
     error: Optional[str] = None
+    text: str = ""
+    tokens: int = 0
+    counters: Optional[Counters] = None
+
+
+def failed(error: str) -> Completion:
+    """A completion that there is not."""
+    return Completion([], "", error)
 
 
 class Endpoint:
@@ -86,20 +118,48 @@ class Endpoint:
         except NoAnswer:
             return False
 
-    def document(self, path: str) -> Dict[str, Any]:
-        """A JSON object that the server shows under a path.
+    def json(self, path: str) -> Any:
+        """What a server shows as JSON under a path.
 
         Raises:
             NoAnswer: When it does not.
         """
         status, data = self.ask("GET", path)
         try:
-            document = json.loads(data.decode("utf-8"))
-        except ValueError:
-            document = None
-        if status != 200 or not isinstance(document, dict):
-            raise NoAnswer(f"GET {path}: HTTP {status}: {_shown(data)}")
-        return document
+            shown = json.loads(data.decode("utf-8"))
+        except (ValueError, RecursionError):
+            status, shown = status if status != 200 else 0, None
+        if status != 200:
+            raise NoAnswer(f"GET {path}: {f'HTTP {status}' if status else 'not JSON'}: {cut(data)}")
+        return shown
+
+    def document(self, path: str) -> Dict[str, Any]:
+        """A JSON object that the server shows under a path.
+
+        Raises:
+            NoAnswer: When it does not.
+        """
+        shown = self.json(path)
+        if not isinstance(shown, dict):
+            raise NoAnswer(f"GET {path}: not an object")
+        return shown
+
+    def post(self, path: str, body: Dict[str, Any]) -> Union[Dict[str, Any], str]:
+        """The JSON object that answers a question, or what went wrong."""
+        try:
+            status, data = self.ask("POST", path, body)
+        except NoAnswer as error:
+            return str(error)
+        if status != 200:
+            return f"HTTP {status}: {cut(data)}"
+        error_inside = told_error(data)
+        if error_inside:
+            return error_inside
+        try:
+            answer = json.loads(data.decode("utf-8"))
+        except (ValueError, RecursionError):
+            answer = None
+        return answer if isinstance(answer, dict) else f"an answer that is no completion: {cut(data)}"
 
     def models(self) -> List[Dict[str, Any]]:
         """What the server serves; each with `id`.
@@ -111,47 +171,6 @@ class Endpoint:
         if not isinstance(models, list) or not all(isinstance(model, dict) for model in models):
             raise NoAnswer("GET /v1/models: no list of models")
         return models
-
-    def version(self) -> str:
-        """The server's version; empty when it does not tell."""
-        try:
-            return str(self.document("/version").get("version", ""))
-        except NoAnswer:
-            return ""
-
-    def server_info(self) -> Optional[Dict[str, Any]]:
-        """How the server is set up, with vLLM's names; None when it does not tell (vLLM does in development mode)."""
-        try:
-            info = self.document("/server_info?config_format=json")
-        except NoAnswer:
-            return None
-        return info if isinstance(info.get("vllm_config"), dict) else None
-
-    def counters(self) -> Optional[Counters]:
-        """Counters of speculative decoding; None when the server has none.
-
-        Raises:
-            Unreadable: When the server does not answer, or not in the format.
-        """
-        try:
-            status, data = self.ask("GET", "/metrics")
-        except NoAnswer as error:
-            raise Unreadable(str(error)) from None
-        if status != 200:
-            raise Unreadable(f"GET /metrics: HTTP {status}")
-        return read_counters(data.decode("utf-8", "replace"))
-
-    def complete(self, model: str, prompt: Prompt, max_tokens: int, ignore_eos: bool) -> Completion:
-        """Let the server go on with a text, always with its likeliest token."""
-        body: Dict[str, Any] = {"model": model, "prompt": prompt, "max_tokens": max_tokens, "temperature": 0}
-        body.update(seed=0, ignore_eos=ignore_eos, return_token_ids=True)
-        try:
-            status, data = self.ask("POST", "/v1/completions", body)
-        except NoAnswer as error:
-            return Completion([], "", str(error))
-        if status != 200:
-            return Completion([], "", f"HTTP {status}: {_shown(data)}")
-        return _completion(data)
 
 
 def told_error(data: bytes) -> str:
@@ -173,19 +192,12 @@ def told_error(data: bytes) -> str:
     return ""
 
 
-def _completion(data: bytes) -> Completion:
-    error = told_error(data)
-    if error:
-        return Completion([], "", error)
-    try:
-        choice = json.loads(data.decode("utf-8"))["choices"][0]
-        ids, reason = choice.get("token_ids"), choice.get("finish_reason")
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
-        return Completion([], "", f"an answer that is no completion: {_shown(data)}")
-    if not isinstance(ids, list) or not ids or not all(type(token) is int for token in ids):
-        return Completion([], "", "an answer without token ids")
-    return Completion(ids, str(reason or ""))
+def whole_ids(value: object) -> List[int]:
+    """A list of token ids; empty where it is none."""
+    ids = value if isinstance(value, list) else []
+    return ids if all(type(token) is int for token in ids) else []
 
 
-def _shown(data: bytes) -> str:
+def cut(data: bytes) -> str:
+    """The beginning of an answer, for people."""
     return data[:_SHOWN].decode("utf-8", "replace")

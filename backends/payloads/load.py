@@ -9,9 +9,12 @@ import time
 from typing import TYPE_CHECKING, Callable, List, NamedTuple, Optional
 
 if TYPE_CHECKING:
-    from backends.payloads.endpoint import Completion, Endpoint, Prompt
+    from backends.payloads.counters import Counters, Unreadable
+    from backends.payloads.endpoint import Asked, Completion, Prompt, failed
+    from backends.payloads.engines import Client
 else:
-    from endpoint import Completion, Endpoint, Prompt
+    from counters import Unreadable
+    from endpoint import Asked, Completion, failed
 
 
 class Question(NamedTuple):
@@ -103,7 +106,7 @@ def _question(line: str, number: int, path: str) -> Question:
 
 
 def send(
-    connect: Callable[[], Endpoint], model: str, questions: List[Question], sampling: Sampling, concurrency: int
+    connect: Callable[[], Client], model: str, questions: List[Question], sampling: Sampling, concurrency: int
 ) -> Answers:
     """Send all questions, so many at a time, and wait for all answers.
 
@@ -131,8 +134,11 @@ def send(
                 return
             begun = time.perf_counter()
             prompt = questions[number].prompt
-            completions[number] = endpoint.complete(model, prompt, sampling.max_tokens, sampling.ignore_eos)
+            completion = endpoint.complete(Asked(model, prompt, sampling.max_tokens, sampling.ignore_eos))
             latencies[number] = time.perf_counter() - begun
+            if completion.error is None and not completion.token_ids:
+                completion = failed("an answer without token ids")
+            completions[number] = completion
 
     threads = [threading.Thread(target=work, daemon=True) for _ in range(ready.parties - 1)]
     for thread in threads:
@@ -142,3 +148,28 @@ def send(
     for thread in threads:
         thread.join()
     return Answers(completions, time.perf_counter() - begun, latencies)
+
+
+def counted(before: Optional[Counters], after: Optional[Counters], answers: List[Completion]) -> Counters:
+    """What was drafted for a measurement: the difference of two readings, else the sum over the answers.
+
+    Args:
+        before: A reading of the server's counters before it; None where the server has none.
+        after: A reading behind it.
+        answers: What was answered.
+
+    Raises:
+        Unreadable: When there is neither, or the counters were not of one server.
+    """
+    if before is not None and after is not None:
+        return after.since(before)
+    if before is not None or after is not None:
+        raise Unreadable("the counters of speculative decoding are gone")
+    total: Optional[Counters] = None
+    for answer in answers:
+        if answer.counters is None:
+            raise Unreadable("an answer does not tell what was drafted for it")
+        total = answer.counters if total is None else total.plus(answer.counters)
+    if total is None:
+        raise Unreadable("there are no answers that tell what was drafted")
+    return total

@@ -2,41 +2,38 @@
 
 Whatever goes wrong is a `Stop` with one word for the stage at which it happened; the words are part of the result
 files: port_in_use, server_died, server_timeout, model_mismatch, drafter_inactive, generation_failed,
-metrics_unreadable, architecture_unsupported, unexpected; and done.
+metrics_unreadable, architecture_unsupported, engine_unsuited, unexpected; and done.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import math
 import os
 import posixpath
 import re
 import socket
 import time
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 if TYPE_CHECKING:
     from backends.payloads.counters import Unreadable
-    from backends.payloads.endpoint import Endpoint, NoAnswer
+    from backends.payloads.endpoint import NoAnswer
+    from backends.payloads.engines import Client, Facts
+    from backends.payloads.other_engines import ENGINES
     from backends.payloads.processes import Process
 else:
     from counters import Unreadable
-    from endpoint import Endpoint, NoAnswer
+    from endpoint import NoAnswer
+    from engines import Client
+    from other_engines import ENGINES
     from processes import Process
 
 HOST = "127.0.0.1"
 _POLL = 0.1
 _DYING_S = 5.0
 _UNSUPPORTED = re.compile(r"[Mm]odel architectures? .{0,200}? (?:is|are) not supported|[Uu]nsupported architecture")
-
-_SETTINGS = {
-    "model_config": ("model", "dtype", "max_model_len", "quantization", "enforce_eager", "seed"),
-    "cache_config": ("enable_prefix_caching", "cache_dtype", "block_size", "gpu_memory_utilization"),
-    "parallel_config": ("tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"),
-    "scheduler_config": ("max_num_seqs", "max_num_batched_tokens", "enable_chunked_prefill"),
-    "compilation_config": ("mode", "cudagraph_mode"),
-}
-"""Settings of a server that must not differ between two arms, by the section in which vLLM shows them."""
 
 
 class Stop(Exception):
@@ -54,11 +51,19 @@ class Stop(Exception):
 
 
 class Wanted(NamedTuple):
-    """The server that was asked for; no drafter (an absolute path) and 0 draft tokens for the target alone."""
+    """The server that was asked for; no drafter (an absolute path) and 0 draft tokens for the target alone.
+
+    Attributes:
+        model: Name of the model.
+        drafter: Folder of the drafter.
+        draft_tokens: Tokens that it drafts a step.
+        settings: Further settings that the server must report, by its own names for them.
+    """
 
     model: str
     drafter: Optional[str] = None
     draft_tokens: int = 0
+    settings: Tuple[Tuple[str, Any], ...] = ()
 
 
 class Identity(NamedTuple):
@@ -70,6 +75,7 @@ class Identity(NamedTuple):
         draft_tokens: Tokens that it drafts a step, 0 without a drafter.
         version: Its version, empty when it does not tell.
         settings: How it is set up, without anything about a drafter.
+        speculation: How it is set up to draft, by its own names.
     """
 
     model: str
@@ -77,6 +83,7 @@ class Identity(NamedTuple):
     draft_tokens: int
     version: str
     settings: Dict[str, Any]
+    speculation: Dict[str, Any]
 
 
 class Server:
@@ -84,26 +91,31 @@ class Server:
 
     Attributes:
         base_url: Where it answers.
+        engine: What kind of server it is.
         command: How it was started; empty when it was found.
         timeout_s: How long it had to become healthy.
         started_in_s: How long it took; None while it is not healthy.
     """
 
-    def __init__(self, base_url: str, command: str = "", process: Optional[Process] = None) -> None:
+    def __init__(
+        self, base_url: str, command: str = "", process: Optional[Process] = None, engine: str = "vllm"
+    ) -> None:
         self.base_url = base_url
+        self.engine = ENGINES[engine]()
         self.command = command
         self.timeout_s = 0.0
         self.started_in_s: Optional[float] = None
         self._process = process
 
     @classmethod
-    def start(cls, command: str, log: str, port: int = 0) -> Server:
+    def start(cls, command: str, log: str, port: int = 0, engine: str = "vllm") -> Server:
         """Start a server.
 
         Args:
             command: For a shell; `{port}` stands for the port.
             log: File for what it says.
             port: The port that it must take; 0 to take a free one.
+            engine: What kind of server it is, one of `ENGINES`.
 
         Raises:
             Stop: When the port is taken, or the command cannot be started.
@@ -113,7 +125,7 @@ class Server:
             raise Stop("port_in_use", f"port {port} is taken before the server is started")
         command = command.replace("{port}", str(port))
         try:
-            return cls(f"http://{HOST}:{port}", command, Process(command, log))
+            return cls(f"http://{HOST}:{port}", command, Process(command, log), engine)
         except OSError as error:
             raise Stop("server_died", f"the server cannot be started: {error}") from None
 
@@ -174,9 +186,9 @@ class Server:
         endpoint.close()
         self.check_alive()
 
-    def endpoint(self, timeout: float = 600.0) -> Endpoint:
+    def endpoint(self, timeout: float = 600.0) -> Client:
         """A new connection to it; `timeout` is for one answer, in seconds."""
-        return Endpoint(self.base_url, timeout)
+        return Client(self.base_url, self.engine, timeout)
 
     def arguments(self) -> List[str]:
         """Arguments of the processes that were started for it."""
@@ -194,8 +206,48 @@ class Server:
     def to_json(self) -> Dict[str, Any]:
         """What result files say about it."""
         status = None if self._process is None else self._process.exit_status()
-        told = {"base_url": self.base_url, "command": self.command, "exit_status": status, "log_tail": self.log_tail()}
+        told = {
+            "base_url": self.base_url,
+            "engine": self.engine.name,
+            "command": self.command,
+            "exit_status": status,
+            "log_tail": self.log_tail(),
+        }
         return {**told, "started_in_s": self.started_in_s, "timeout_s": self.timeout_s}
+
+
+def add_server_options(parser: argparse.ArgumentParser) -> None:
+    """The options of every probe about what it measures."""
+    parser.add_argument("--engine", choices=sorted(ENGINES), default="vllm", help="kind of server; default vllm")
+    parser.add_argument(
+        "--require",
+        action="append",
+        default=[],
+        type=required,
+        metavar="NAME=VALUE",
+        help="a setting that the server must report, by its own name, as JSON: disable_cuda_graph=false",
+    )
+
+
+def needs_ids(engine: str) -> None:
+    """Make sure that outputs can be compared: by token ids, never as text.
+
+    Raises:
+        Stop: When the engine's answers hold none.
+    """
+    if not ENGINES[engine].token_ids:
+        raise Stop("engine_unsuited", f"{engine} tells no token ids, by which outputs are compared")
+
+
+def required(text: str) -> Tuple[str, Any]:
+    """A setting from the command line: its name, and its value as JSON, or as text where it is no JSON."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 def timeout_from(variable: str, default: float) -> float:
@@ -246,29 +298,34 @@ def identify(server: Server, wanted: Wanted) -> Identity:
         served = {str(model.get("id")): model for model in endpoint.models()}
         if wanted.model not in served:
             raise Stop("model_mismatch", f"served is {', '.join(sorted(served)) or 'nothing'}, not {wanted.model}")
-        counters = endpoint.counters()
+        facts = endpoint.facts(served[wanted.model])
     except NoAnswer as error:
         server.check_alive_after_failure()
         raise Stop("model_mismatch", str(error)) from None
     except Unreadable as error:
         server.check_alive_after_failure()
         raise Stop("metrics_unreadable", str(error)) from None
-    info, version = endpoint.server_info(), endpoint.version()
-    endpoint.close()
-    drafts = 0 if counters is None else len(counters.per_position)
-    settings = _settings(served[wanted.model], info, version)
-    identity = Identity(wanted.model, _drafter(server, info, wanted), drafts, version, settings)
-    _compare(identity, wanted, counters is not None)
+    finally:
+        endpoint.close()
+    words = server.arguments()
+    drafter = facts.drafter if facts.tells_drafter else _drafter_in(words, wanted.drafter)
+    draft_tokens = _draft_tokens(words, server.engine.flags) if facts.draft_tokens is None else facts.draft_tokens
+    speculation = facts.speculation
+    identity = Identity(wanted.model, drafter, draft_tokens or 0, facts.version, facts.settings, speculation)
+    _compare(identity, wanted, facts)
+    _compare_settings({**facts.settings, **speculation}, wanted)
     return identity
 
 
-def _compare(identity: Identity, wanted: Wanted, speculates: bool) -> None:
+def _compare(identity: Identity, wanted: Wanted, facts: Facts) -> None:
     if not wanted.draft_tokens:
-        if speculates or identity.drafter is not None:
-            raise Stop("model_mismatch", "the target alone was asked for, but this server drafts")
+        if facts.speculates or facts.drafter is not None:
+            raise Stop("model_mismatch", f"the target alone was asked for, but this server drafts: {facts.shown_by}")
         return
-    if not speculates:
-        raise Stop("drafter_inactive", "the server is healthy, and has no counters of speculative decoding")
+    if not facts.speculates:
+        raise Stop("drafter_inactive", f"the server is healthy and does not draft: {facts.shown_by}")
+    if not identity.draft_tokens:
+        raise Stop("model_mismatch", f"nothing tells that it drafts {wanted.draft_tokens} tokens a step")
     if identity.draft_tokens != wanted.draft_tokens:
         raise Stop("model_mismatch", f"it drafts {identity.draft_tokens} tokens a step, not {wanted.draft_tokens}")
     if identity.drafter is None:
@@ -277,35 +334,33 @@ def _compare(identity: Identity, wanted: Wanted, speculates: bool) -> None:
         raise Stop("model_mismatch", f"its drafter is {identity.drafter}, not {wanted.drafter}")
 
 
-def _drafter(server: Server, info: Optional[Dict[str, Any]], wanted: Wanted) -> Optional[str]:
-    """The drafter that is served: as the server tells, or else as it stands in the arguments it was started with."""
-    if info is not None:
-        speculative = info["vllm_config"].get("speculative_config")
-        model = speculative.get("model") if isinstance(speculative, dict) else None
-        return os.path.abspath(model) if isinstance(model, str) else None
-    if wanted.drafter is not None:
-        for word in server.arguments():
-            # On its own, after an equals sign, or as a text in JSON.
-            paths = {os.path.abspath(word), os.path.abspath(word.partition("=")[2])}
-            if wanted.drafter in paths or f'"{wanted.drafter}"' in word:
-                return wanted.drafter
+def _compare_settings(reported: Mapping[str, Any], wanted: Wanted) -> None:
+    for name, value in wanted.settings:
+        if name not in reported:
+            raise Stop("model_mismatch", f"the server does not report {name}, which must be {value!r}")
+        said = reported[name]
+        if type(said) is not type(value) or said != value:
+            raise Stop("model_mismatch", f"the server reports {name} = {said!r}, not {value!r}")
+
+
+def _drafter_in(words: List[str], drafter: Optional[str]) -> Optional[str]:
+    """The drafter, where it stands in the arguments of the server."""
+    for word in words if drafter is not None else []:
+        # On its own, after an equals sign, or as a text in JSON.
+        paths = {os.path.abspath(word), os.path.abspath(word.partition("=")[2])}
+        if drafter in paths or f'"{drafter}"' in word:
+            return drafter
     return None
 
 
-def _settings(model: Dict[str, Any], info: Optional[Dict[str, Any]], version: str) -> Dict[str, Any]:
-    settings = {"model": model.get("root"), "max_model_len": model.get("max_model_len"), "version": version}
-    if info is None:
-        return settings
-    for section, names in _SETTINGS.items():
-        values = info["vllm_config"].get(section)
-        if isinstance(values, dict):
-            settings.update({name: values[name] for name in names if name in values})
-    variables = info.get("system_env", {}).get("env_vars") if isinstance(info.get("system_env"), dict) else None
-    for line in str(variables or "").splitlines():
-        name, _, value = line.partition("=")
-        if name.endswith("_NUM_THREADS"):
-            settings[name] = value
-    return settings
+def _draft_tokens(words: List[str], flags: Tuple[str, ...]) -> Optional[int]:
+    """The draft tokens a step, where the arguments of the server state them."""
+    for word, following in zip(words, [*words[1:], ""]):
+        name, equals, value = word.partition("=")
+        value = value if equals else following
+        if name in flags and value.isdigit():
+            return int(value)
+    return None
 
 
 def _last_line(text: str) -> str:

@@ -3,10 +3,10 @@
     python3 smoke.py --server-command 'SERVE --port {port}' --model NAME --drafter DIR --draft-tokens K \
         --prompts FILE.jsonl --max-tokens N --server-timeout S [--reference-command 'SERVE ALONE'] [--output smoke.json]
 
-Works with every server that has vLLM's paths /health, /v1/models, /v1/completions and /metrics. With a reference
-command the target alone answers the same prompts afterwards, and the outputs are compared token by token. The
-environment variable SERVER_TIMEOUT overrides --server-timeout. The result file is written in any case, and a server
-that was started here is ended in any case. Exit status: 0 done, 1 anything else.
+Works with vLLM and servers that have its paths, with SGLang and with llama.cpp (--engine). With a reference command
+the target alone answers the same prompts afterwards, and the outputs are compared token by token. The environment
+variable SERVER_TIMEOUT overrides --server-timeout. The result file is written in any case, and a server that was
+started here is ended in any case. Exit status: 0 done, 1 anything else.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import argparse
 import os
 import sys
 import traceback
-from typing import TYPE_CHECKING, Any, Dict, List, NoReturn
+from typing import TYPE_CHECKING, Any, Dict, List, NoReturn, Optional
 
 if TYPE_CHECKING:
     from backends.payloads.counters import Counters, Unreadable
     from backends.payloads.endpoint import Completion
-    from backends.payloads.load import Answers, Question, Sampling, read_questions, send
+    from backends.payloads.load import Answers, Question, Sampling, counted, read_questions, send
     from backends.payloads.processes import at_signals
     from backends.payloads.results import write_result
-    from backends.payloads.serving import Server, Stop, Wanted, identify, timeout_from
+    from backends.payloads.serving import Server, Stop, Wanted, add_server_options, identify, needs_ids, timeout_from
 else:
     from counters import Counters, Unreadable
     from endpoint import Completion
-    from load import Answers, Question, Sampling, read_questions, send
+    from load import Answers, Question, Sampling, counted, read_questions, send
     from processes import at_signals
     from results import write_result
-    from serving import Server, Stop, Wanted, identify, timeout_from
+    from serving import Server, Stop, Wanted, add_server_options, identify, needs_ids, timeout_from
 
 PRODUCER = "smoke"
 VARIABLE = "SERVER_TIMEOUT"
@@ -60,8 +60,12 @@ def measure(args: argparse.Namespace, body: Dict[str, Any], questions: List[Ques
     Raises:
         Stop: When it cannot go on.
     """
-    wanted = Wanted(args.model, args.drafter, args.draft_tokens)
-    server = Server(args.base_url) if args.base_url else Server.start(args.server_command, "server.log", args.port)
+    wanted = Wanted(args.model, args.drafter, args.draft_tokens, tuple(args.require))
+    needs_ids(args.engine)
+    if args.base_url:
+        server = Server(args.base_url, engine=args.engine)
+    else:
+        server = Server.start(args.server_command, "server.log", args.port, args.engine)
     try:
         server.wait(args.server_timeout)
         identity = identify(server, wanted)
@@ -71,6 +75,7 @@ def measure(args: argparse.Namespace, body: Dict[str, Any], questions: List[Ques
             num_draft_tokens=identity.draft_tokens,
             version=identity.version,
             settings=identity.settings,
+            speculation=identity.speculation,
         )
         before = read(server)
         answers = send(server.endpoint, args.model, questions, sampling, args.concurrency)
@@ -80,7 +85,7 @@ def measure(args: argparse.Namespace, body: Dict[str, Any], questions: List[Ques
             server.check_alive_after_failure()
             failed = len(questions) - len(answers.good)
             raise Stop("generation_failed", f"{failed} of {len(questions)} prompts failed: {answers.first_error}")
-        count(body, read(server).since(before))
+        count(body, counted(before, read(server), answers.completions))
         return answers
     except Unreadable as error:
         raise Stop("metrics_unreadable", str(error)) from None
@@ -89,16 +94,16 @@ def measure(args: argparse.Namespace, body: Dict[str, Any], questions: List[Ques
         body["server"].update(server.to_json())
 
 
-def read(server: Server) -> Counters:
-    """A reading of the counters.
+def read(server: Server) -> Optional[Counters]:
+    """A reading of the counters; None where each answer tells what was drafted for it.
 
     Raises:
-        Unreadable: When there is none.
+        Unreadable: When it cannot be had.
     """
     endpoint = server.endpoint()
     counters = endpoint.counters()
     endpoint.close()
-    if counters is None:
+    if counters is None and server.engine.counts:
         raise Unreadable("the counters of speculative decoding are gone")
     return counters
 
@@ -119,7 +124,8 @@ def count(body: Dict[str, Any], counters: Counters) -> None:
 
 def output(question: Question, completion: Completion) -> Dict[str, Any]:
     """An answer as it is written."""
-    return {"id": question.id, "reference_token_ids": None, **completion._asdict()}
+    said = {"token_ids": completion.token_ids, "finish_reason": completion.finish_reason, "error": completion.error}
+    return {"id": question.id, "reference_token_ids": None, **said}
 
 
 def add_reference(
@@ -130,7 +136,7 @@ def add_reference(
     A reference that could not be made is a problem of this test, not of the drafter.
     """
     try:
-        server = Server.start(args.reference_command, "reference.log")
+        server = Server.start(args.reference_command, "reference.log", engine=args.engine)
         try:
             server.wait(args.server_timeout)
             identify(server, Wanted(args.model))
@@ -189,6 +195,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--ignore-eos", action="store_true", help="go on behind the end of the text")
     parser.add_argument("--concurrency", type=int, default=1, help="requests at a time")
     parser.add_argument("--server-timeout", type=float, default=600.0, help="seconds until the server must be healthy")
+    add_server_options(parser)
     parser.add_argument("--output", default="smoke.json")
     return parser.parse_args()
 

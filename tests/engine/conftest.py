@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 from tests.engine.install import engine_python
 
 ASKED = "GONOGO_TEST_ENGINE"
+HERE = Path(__file__).parent
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--short", action="store_true", help="tests/engine: what the tests for every commit have time for")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "short: of the tests over a real engine, one that --short runs")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--short", default=False):
+        here = [item for item in items if item.path.is_relative_to(HERE)]
+        left_out = [item for item in here if item.get_closest_marker("short") is None]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session", autouse=True)

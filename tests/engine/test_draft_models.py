@@ -1,4 +1,4 @@
-"""Draft models, which a real engine serves as well: the smoke test tells a good one from a broken one."""
+"""The smoke test alone over a real engine: draft models, which it serves as well, and a head of random weights."""
 
 from __future__ import annotations
 
@@ -21,3 +21,13 @@ def test_a_draft_model_is_judged_by_what_the_target_takes(tmp_path: Path, noise:
     assert verdict.failure_class == cls, verdict.detail
     assert (done["acceptance_length"] > 3.0) == (cls is None)
     assert cls is None or done["acceptance_length"] < 1.1
+
+
+@pytest.mark.short
+def test_a_head_of_random_weights_is_served_and_hardly_ever_right(tmp_path: Path) -> None:
+    tiny_qwen.make("random-dflash", str(tmp_path / "drafter"), SEED)
+    more = ("--num-prompts", 8, "--max-tokens", 48)
+    done, verdict = end(tmp_path, begin(tmp_path, served(tmp_path, True), *more))
+    assert (done["stage"], done["prompts_passed"]) == ("done", 8), done["detail"]
+    assert verdict.failure_class == "ACCEPTANCE_REGRESSION", verdict.detail
+    assert 1.0 <= done["acceptance_length"] < 1.1

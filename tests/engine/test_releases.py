@@ -24,6 +24,7 @@ def tasks(release: Released) -> list[str]:
     return [attempt.task for attempt in release.state.attempts]
 
 
+@pytest.mark.short
 def test_a_good_drafter_served_by_a_real_engine_is_ready(tmp_path: Path) -> None:
     with released(tmp_path, "dflash") as release:
         assert (release.status, release.state.verdict) == (0, "DRAFTER_READY"), release.said[-3000:]
@@ -42,7 +43,10 @@ def test_a_good_drafter_served_by_a_real_engine_is_ready(tmp_path: Path) -> None
     assert (exact["exact_match"], exact["control_exact_match"]) == (1.0, 1.0)
 
 
-@pytest.mark.parametrize(("kind", "noise"), [("dflash", 5.0), ("random-dflash", 0.0)], ids=["broken", "untrained"])
+BROKEN = pytest.param("dflash", 5.0, id="broken", marks=pytest.mark.short)
+
+
+@pytest.mark.parametrize(("kind", "noise"), [BROKEN, pytest.param("random-dflash", 0.0, id="untrained")])
 def test_a_drafter_that_drafts_noise_is_stopped_for_its_acceptance_while_every_request_succeeds(
     tmp_path: Path, kind: str, noise: float
 ) -> None:
