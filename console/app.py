@@ -298,6 +298,13 @@ class GonogoApp(ConsoleApp):
         names = themes.names()
         self.theme = names[(names.index(self.theme) + 1) % len(names)] if self.theme in names else names[0]
 
+    def do_output(self) -> None:
+        """Show the output of the job under the cursor."""
+        from console.screens.output import Output
+
+        if isinstance(self.screen, Area):
+            self.push_screen(Output(self.screen.target))
+
     def do_note(self) -> None:
         """Ask for a note."""
         self._ask("note")

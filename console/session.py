@@ -63,6 +63,7 @@ class Desk:
         self.operator = folder.account()
         self.terminal = _terminal()
         self.final = True
+        self._beats = 0
 
     def approve(self, proposal_id: str, digest: str, *, shown_s: int) -> Decision:
         """Approve exactly the job of this digest.
@@ -136,6 +137,31 @@ class Desk:
         from console.release import requests
 
         requests.ask(self._run_dir, verb, self.operator, text, time=self._clock.now(), attempt_id=attempt_id)
+
+    def look_at(self, attempt_id: str, what: str) -> None:
+        """Say once more that somebody looks at a job's file, so that the conductor reads it. It blocks.
+
+        Args:
+            attempt_id: The attempt.
+            what: Which of its files, as in `console.release.output_paths`.
+
+        Raises:
+            OSError: When that cannot be written.
+        """
+        from console.release import leases
+
+        self._beats += 1
+        leases.write(self._run_dir, leases.Lease(attempt_id, what), self._beats)
+
+    def look_away(self) -> None:
+        """Say that nobody looks any more.
+
+        Raises:
+            OSError: When that cannot be written.
+        """
+        from console.release import leases
+
+        leases.end(self._run_dir)
 
     def close(self) -> None:
         """Give the lock back."""

@@ -66,6 +66,11 @@ def _cancel(situation: Situation) -> str:
     return f"job {attempt.job_id} has ended" if attempt.ended_at else ""
 
 
+def _output(situation: Situation) -> str:
+    attempt = situation.attempt
+    return "" if attempt is not None and attempt.job_id else "put the cursor on an attempt that was submitted"
+
+
 _FAILED = frozenset({Outcome.REJECTED, Outcome.REFUSED, Outcome.RESULT_MISSING, Outcome.NOT_SUBMITTED, Outcome.EXPIRED})
 
 
@@ -122,7 +127,9 @@ class Verb(NamedTuple):
 AREAS = ("board", "jobs", "files", "log")
 """The four areas, in the order of their keys."""
 
-_INNER = ("approval", "jobs", "files", "log", "help")
+_INNER = ("approval", "jobs", "files", "log", "output", "help")
+# Where `n` goes to the next place that was found, it writes no note.
+_NOTES = ("board", "approval", "jobs", "files", "log")
 _ATTEMPTS = ("board", "jobs")
 
 VERBS: tuple[Verb, ...] = (
@@ -143,14 +150,23 @@ VERBS: tuple[Verb, ...] = (
     Verb("uploads", "u", "files too", "Show the text of the files that travel with the job, or only their digests.",
          ("approval",), bar=2),
     Verb("interventions", "i", "human only", "Show all entries, or HUMAN_INTERVENTION only.", ("log",), bar=6),
-    Verb("follow", "f", "follow", "Follow new entries, or stay where you are.", ("log",), bar=5),
+    Verb("follow", "f", "follow", "Follow what is new, or stay where you are.", ("log", "output"), bar=5),
+    Verb("output", "o", "output", "Show the output of the job under the cursor as it grows.", _ATTEMPTS, _output,
+         bar=4),
+    Verb("search", "slash", "search", "Search; small letters find capitals too.", ("output",), bar=6, press="/"),
+    Verb("found_next", "n", "next found", "Go to the next line that was found.", ("output",), bar=4),
+    Verb("found_before", "N", "found before", "Go to the line before that was found.", ("output",)),
+    Verb("stream", "e", "other stream", "Show standard error instead of standard output, or the other way round.",
+         ("output",), bar=3),
+    Verb("wrap", "z", "wrap", "Show long lines whole over several rows, or each line in one.", ("output",), bar=2),
+    Verb("exact", "v", "every byte", "Show also what colours text or moves the cursor, or leave it out.", ("output",)),
     Verb("cancel", "c", "cancel…", "Cancel the job under the cursor on the cluster.", _ATTEMPTS, _cancel,
          bar=5, writes=True),
     Verb("retry", "r", "retry…", "Propose the failed attempt under the cursor again.", _ATTEMPTS, _retry,
          bar=5, writes=True),
     Verb("settle", "s", "settle…", "Rule by hand on a submission whose outcome is unknown.", _ATTEMPTS, _settle,
          writes=True),
-    Verb("note", "n", "note…", "Write a note that changes the course into the log.", ("app",), _desk,
+    Verb("note", "n", "note…", "Write a note that changes the course into the log.", _NOTES, _desk,
          writes=True),
     Verb("abort", "A", "abort…", "Stop the run here; it can be resumed.", ("app",), _abort, writes=True),
     Verb("help", "question_mark,f1", "help", "Explain this screen.", ("app",), bar=8, press="?"),

@@ -21,8 +21,8 @@ _MOST = 2000
 
 
 def only_looks(verbs: Iterable[Verb]) -> list[Verb]:
-    """Those verbs that neither write nor lead to something that can be decided."""
-    return [item for item in verbs if not item.writes and item.id != "waiting"]
+    """Those verbs that neither write nor lead to something that can be decided, or that nobody recorded."""
+    return [item for item in verbs if not item.writes and item.id not in ("waiting", "output")]
 
 
 def nothing(lines: Lines, text: str) -> None:

@@ -14,6 +14,7 @@ from console.app import GonogoApp
 from console.session import open_session
 from tests.console import runs
 from tests.console.driving import Console
+from tests.console.outputs import Output
 from tests.console.runs import Run
 
 SIZES = [(80, 24), (160, 50)]
@@ -47,6 +48,29 @@ async def interventions(driven: Console) -> None:
     await driven.press("4", "i")
 
 
+def writing(path: Path) -> Run:
+    """A job runs, and has written."""
+    run = runs.running(path)
+    output = Output(run)
+    output.write(b"loading 512 sequences\n")
+    output.write(b"".join(b"\rstep %d/200  loss %.4f" % (step, 5 - step / 64) for step in range(1, 201)) + b"\n")
+    output.write(
+        b"\x1b[33mwarning:\x1b[0m the learning rate ends at zero\n" + b"tensor " * 1000 + b"\nstep 200: eval loss "
+    )
+    output.write(b"1.8732\n")
+    return run
+
+
+async def open_output(driven: Console) -> None:
+    await driven.press("2", "o")
+    await driven.until(lambda: "eval loss 1.8732" in driven.screen_text, "the output is read")
+    await driven.until(lambda: "stdout and stderr" in driven.screen_text, "it is known which streams there are")
+    await driven.press("slash")
+    await driven.type("loss")
+    await driven.press("enter")
+    driven.area.update_view()
+
+
 PICTURES: dict[str, tuple[Callable[[Path], Run], Callable[[Console], Awaitable[None]]]] = {
     "board-waiting": (runs.waiting, nothing),
     "board-failed-gate": (runs.failed, nothing),
@@ -55,6 +79,7 @@ PICTURES: dict[str, tuple[Callable[[Path], Run], Callable[[Console], Awaitable[N
     "approval-field": (runs.failed, ready_to_type),
     "log": (runs.rejected, key("4")),
     "jobs": (runs.running, key("2")),
+    "output": (writing, open_output),
     "files": (runs.running, key("3")),
     "help": (runs.waiting, key("question_mark")),
     "note": (runs.running, key("n")),

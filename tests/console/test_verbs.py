@@ -11,6 +11,7 @@ from console.screens.approval import Approval
 from console.screens.board import Board
 from console.screens.help import Help, help_text
 from console.screens.log import Log
+from console.screens.output import Output
 from console.screens.tables import Files, Jobs
 from console.session import Session
 from console.verbs import VERBS, Situation, in_scopes, verb
@@ -18,7 +19,15 @@ from console.widgets.ink import plain
 from console.widgets.lines import Lines
 from tests.console import runs
 
-SCREENS = {"board": Board, "approval": Approval, "jobs": Jobs, "files": Files, "log": Log, "help": Help}
+SCREENS = {
+    "board": Board,
+    "approval": Approval,
+    "jobs": Jobs,
+    "files": Files,
+    "log": Log,
+    "output": Output,
+    "help": Help,
+}
 
 
 def test_every_verb_has_a_key_a_label_and_a_sentence() -> None:
