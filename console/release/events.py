@@ -29,16 +29,19 @@ Data = Mapping[str, Any]
 
 def apply(state: RunState, entry: Entry) -> RunState:
     """The state after one more entry."""
-    reader = _READERS.get(str(entry.data.get("event", "")))
-    if reader is not None:
-        state = reader(state, entry.data, entry)
     return replace(
-        state,
+        change(state, entry),
         entries=entry.seq,
         head=entry.hash,
         updated_at=entry.time,
         interventions=state.interventions + (entry.kind is Kind.HUMAN_INTERVENTION),
     )
+
+
+def change(state: RunState, entry: Entry) -> RunState:
+    """What an entry's event changes; the counts of entries and interventions stay behind."""
+    reader = READERS.get(str(entry.data.get("event", "")))
+    return state if reader is None else reader(state, entry.data, entry)
 
 
 def _run_started(state: RunState, data: Data, entry: Entry) -> RunState:
@@ -241,7 +244,7 @@ def _change(state: RunState, attempt_id: str, **changes: Any) -> RunState:
     return state if attempt is None else put_attempt(state, replace(attempt, **changes))
 
 
-_READERS: Mapping[str, Callable[[RunState, Data, Entry], RunState]] = {
+READERS: Mapping[str, Callable[[RunState, Data, Entry], RunState]] = {
     "run_started": _run_started,
     "run_resumed": _run_resumed,
     "stage_started": _stage_started,

@@ -224,7 +224,12 @@ class RunState:
 
     def attempt(self, attempt_id: str) -> Attempt | None:
         """An attempt by the name of its submission."""
-        return next((item for item in self.attempts if item.id == attempt_id), None)
+        # Not through `attempts`: while a long log is folded, this is asked for nearly every entry.
+        for stage in self.stages:
+            for item in stage.attempts:
+                if item.id == attempt_id:
+                    return item
+        return next((item for item in self.asked if item.id == attempt_id), None)
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
@@ -298,9 +303,10 @@ def put_attempt(state: RunState, attempt: Attempt) -> RunState:
 
 
 def _put(attempts: tuple[Attempt, ...], attempt: Attempt) -> tuple[Attempt, ...]:
-    if all(item.id != attempt.id for item in attempts):
-        return (*attempts, attempt)
-    return tuple(attempt if item.id == attempt.id else item for item in attempts)
+    for place, item in enumerate(attempts):
+        if item.id == attempt.id:
+            return (*attempts[:place], attempt, *attempts[place + 1 :])
+    return (*attempts, attempt)
 
 
 def put_stage(state: RunState, stage: Stage) -> RunState:

@@ -19,7 +19,7 @@ FRAMES = 40
 """So many times a second a replay that plays is drawn at most."""
 
 PAUSE_SECONDS = 0.02
-"""Between two parts of the work in the background, so that the screen stays quick."""
+"""Between two parts of the check in the background, so that the screen stays quick."""
 
 _AREAS: dict[str, type[Area]] = {"jobs": ReplayJobs, "files": ReplayFiles, "log": ReplayLog}
 
@@ -55,6 +55,9 @@ class ReplayApp(GonogoApp):
         """Make the checkpoints and check the log, in small parts."""
         recording = self.replay.recording
         problem = recording.problem
+        while not await asyncio.to_thread(recording.prepare):
+            if self.replay.behind:
+                self.draw()
         while not await asyncio.to_thread(recording.work):
             if recording.problem != problem:
                 problem = recording.problem

@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from console.release.events import apply
+from console.release.events import change
 from console.release.journal import Entry, Kind
 from console.release.state import RunState
 from console.replay.entries import IndexedEntries
@@ -29,12 +29,12 @@ WIDEST = 20_000
 
 def take(state: RunState, entry: Entry) -> RunState:
     """The state after one more entry; one that the fold cannot read counts, and changes nothing else."""
-    return _try(state, entry) or _counted(state, entry)
+    return _counted(_try(state, entry) or state, entry)
 
 
 def _try(state: RunState, entry: Entry) -> RunState | None:
     try:
-        return apply(state, entry)
+        return change(state, entry)
     except (KeyError, ValueError, TypeError, AttributeError, StopIteration):
         # A log that was changed by hand, or that a newer version wrote: its entries are shown all the same.
         return None
@@ -92,6 +92,10 @@ class History:
             self._checkpoints.append(self._fold(self._checkpoints[-1], start, end))
             self._places.append(end)
             return False
+
+    def reaches(self, count: int) -> bool:
+        """Whether the state after so many entries is a short way behind a checkpoint that is there."""
+        return bisect_left(self._index.folded, count) <= self._next(self._places[-1])
 
     def _next(self, start: int) -> int:
         """Where the checkpoint after one belongs: so far behind it that the way there is just short enough."""

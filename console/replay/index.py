@@ -20,7 +20,7 @@ from operator import add
 from pathlib import Path
 from typing import BinaryIO
 
-from console.release.events import _READERS as READ_BY_THE_FOLD
+from console.release.events import READERS as READ_BY_THE_FOLD
 from console.release.journal import GENESIS, PREAMBLE
 from console.replay.errors import ReplayError
 from console.replay.marks import INTERVENTION, MARKING, Marks, kinds_of

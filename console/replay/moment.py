@@ -6,13 +6,19 @@ entries. None of that is taken from the run folder, which tells of the present.
 
 from __future__ import annotations
 
-from console.release.state import Attempt, Outcome, RunState
+from console.release.state import STAGES, Attempt, Outcome, RunState
+from console.replay.marks import INTERVENTION
 from console.replay.recording import Recording
 from console.snapshot import Live, LiveJob, LogView, Snapshot, Waiting
+
+READING = "reading"
+"""The word for the status of every stage at a moment up to which the log was not folded yet."""
 
 
 def moment(recording: Recording, count: int) -> Snapshot:
     """The run after the first `count` entries of its log."""
+    if not recording.reaches(count):
+        return _not_reached(recording, count)
     state = recording.state(count)
     return Snapshot(
         state=state,
@@ -21,6 +27,23 @@ def moment(recording: Recording, count: int) -> Snapshot:
         waiting=tuple(_waiting(attempt) for attempt in state.attempts if _waits(state, attempt)),
         unrecorded=recording.unrecorded,
     )
+
+
+def _not_reached(recording: Recording, count: int) -> Snapshot:
+    """A moment so far on in a long log that its state is not folded yet: the log is shown, and of the board nothing.
+
+    Which run it is, is known from the first entry.
+    """
+    begun = recording.state(min(1, count))
+    state = RunState(
+        run_id=begun.run_id,
+        inputs=begun.inputs,
+        started_at=begun.started_at,
+        updated_at=recording.entries[count - 1].time,
+        interventions=recording.marks.before(INTERVENTION, count),
+        entries=count,
+    )
+    return Snapshot(state=state, log=view(recording, count), unrecorded=dict.fromkeys(STAGES, READING))
 
 
 def view(recording: Recording, count: int) -> LogView:

@@ -78,6 +78,10 @@ class Recording(ABC):
     def state(self, count: int) -> RunState:
         """What the first `count` entries say, and nothing else."""
 
+    def reaches(self, count: int) -> bool:
+        """Whether `state` answers for so many entries within a frame; where not, `work` makes it so."""
+        return True
+
     @abstractmethod
     def stage_of(self, position: int) -> str:
         """Name of an entry's stage, without reading the entry where that can be helped."""
@@ -158,6 +162,10 @@ class OwnRecording(Recording):
     def state(self, count: int) -> RunState:
         """The fold of the first `count` entries."""
         return self.history.state(count)
+
+    def reaches(self, count: int) -> bool:
+        """Whether the checkpoints come near enough."""
+        return self.history.reaches(count)
 
     def stage_of(self, position: int) -> str:
         """Name of an entry's stage."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from console.replay.moment import moment
+from console.replay.moment import READING, moment
 from console.replay.player import Player
 from console.replay.recording import Recording
 from console.session import Clock, Session
@@ -42,6 +42,11 @@ class ReplaySession(Session):
     def poll(self) -> Snapshot:
         """The run at the moment where the player is."""
         return moment(self.recording, self.player.count)
+
+    @property
+    def behind(self) -> bool:
+        """Whether the snapshot lacks what the recording can tell by now."""
+        return READING in self.snapshot.unrecorded.values() and self.recording.reaches(self.player.count)
 
     def show(self) -> None:
         """Make the snapshot that of the moment where the player is."""

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from console.release.state import Outcome
 from console.replay.marks import APPROVAL, FAILURE, GATE, INTERVENTION
+from console.replay.moment import READING
 from console.replay.player import Player
 from console.replay.recording import FOREIGN, Recording
 from console.snapshot import Snapshot
@@ -61,11 +62,18 @@ def _life_line(snapshot: Snapshot, now: datetime, width: int) -> Line:
         Span(f"{HUMAN_SIGN} {human} {words}", "human" if human else "muted", "log"),
         _GAP,
         Span("jobs ", "muted"),
-        Span("not recorded" if snapshot.unrecorded else str(jobs), "muted" if snapshot.unrecorded else "text"),
+        Span(_unsaid(snapshot) or str(jobs), "muted" if snapshot.unrecorded else "text"),
         _GAP,
         Span("link, clock, conductor not recorded", "muted"),
     )
     return fit(line, width)
+
+
+def _unsaid(snapshot: Snapshot) -> str:
+    """Why nothing is said of jobs; empty where something is."""
+    if not snapshot.unrecorded:
+        return ""
+    return READING if READING in snapshot.unrecorded.values() else "not recorded"
 
 
 def _status_line(snapshot: Snapshot, now: datetime, width: int) -> Line:

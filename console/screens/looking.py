@@ -8,6 +8,7 @@ from datetime import datetime
 from textual.content import Content
 
 from console.replay.foreign import Unplaced
+from console.replay.moment import READING
 from console.screens.base import Area
 from console.screens.help import Help
 from console.snapshot import Snapshot
@@ -30,9 +31,10 @@ def nothing(lines: Lines, text: str) -> None:
     lines.build(lambda width: Rows([(Span(text, "muted"),)], [""]))
 
 
-def not_recorded(lines: Lines) -> None:
-    """Show in a list that nobody wrote down what would be in it."""
-    nothing(lines, NOT_RECORDED.word)
+def not_recorded(lines: Lines, snapshot: Snapshot | None = None) -> None:
+    """Show in a list that nobody wrote down what would be in it, or that the log was not read so far yet."""
+    reading = snapshot is not None and READING in snapshot.unrecorded.values()
+    nothing(lines, "the log is being read up to this moment" if reading else NOT_RECORDED.word)
 
 
 def recorded_line(text: str) -> Line:

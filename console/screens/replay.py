@@ -128,7 +128,7 @@ class ReplayJobs(Jobs, InReplay):
         super().take(snapshot, now)
         self.query_one("#feed", Heading).show(recorded_line("jobs as the log knew them at this moment"))
         if snapshot.unrecorded:
-            not_recorded(self.query_one("#rows", Lines))
+            not_recorded(self.query_one("#rows", Lines), snapshot)
 
 
 class ReplayFiles(Files, InReplay):
@@ -140,7 +140,7 @@ class ReplayFiles(Files, InReplay):
         self.query_one("#feed", Heading).show(recorded_line("the files that had been read; watching is not recorded"))
         rows = self.query_one("#rows", Lines)
         if snapshot.unrecorded:
-            not_recorded(rows)
+            not_recorded(rows, snapshot)
         elif not any(attempt.results for attempt in snapshot.run.attempts):
             nothing(rows, "no file had been read")
 
@@ -306,7 +306,7 @@ class Replay(Board, InReplay):
             self.set_focus(self.part("pipeline"))
         queue.can_focus = False
         if snapshot.unrecorded:
-            not_recorded(queue)
+            not_recorded(queue, snapshot)
         else:
             nothing(queue, "nothing waited")
 
@@ -315,8 +315,8 @@ class Replay(Board, InReplay):
         jobs, files = self.part("jobs"), self.part("files")
         jobs.border_title, files.border_title = Content("Jobs · as recorded"), Content("Result files · those read")
         if snapshot.unrecorded:
-            not_recorded(jobs)
-            not_recorded(files)
+            not_recorded(jobs, snapshot)
+            not_recorded(files, snapshot)
         elif not any(attempt.results for attempt in snapshot.run.attempts):
             nothing(files, "no file had been read")
 
