@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from console.release.recipe import load_recipe
+from console.release.recipe import built_in, load_recipe
 from tests.payloads.running import PAYLOADS
 
 PROGRAMS = sorted(path for path in PAYLOADS.glob("*.py") if path.name != "__init__.py")
@@ -61,11 +61,12 @@ def test_nothing_but_the_tiny_models_needs_numpy() -> None:
             assert not any(name.startswith("tiny_") for name in imported(path)), path.name
 
 
-def test_every_job_of_the_demo_takes_along_all_that_its_programs_import() -> None:
-    recipe = load_recipe("demo")
+@pytest.mark.parametrize("name", built_in())
+def test_every_job_of_a_built_in_recipe_takes_along_all_that_its_programs_import_and_no_more(name: str) -> None:
+    recipe = load_recipe(name)
     for task in recipe.tasks:
-        uploaded = {name.removesuffix(".py") for name in task.uploads}
-        needed = set[str]().union(*(imported(PAYLOADS / name) for name in task.uploads)) & NAMES
+        uploaded = {name.removesuffix(".py") for name in task.uploads if name.endswith(".py")}
+        needed = set[str]().union(*(imported(PAYLOADS / f"{name}.py") for name in uploaded)) & NAMES
         assert needed <= uploaded, f"{task.stage}/{task.task} lacks {sorted(needed - uploaded)}"
         script = recipe.templates[task.script]
         called = {name for name in NAMES if f"{name}.py" in script}
