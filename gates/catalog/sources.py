@@ -109,9 +109,13 @@ def _sglang_serving(file: ResultBytes) -> tuple[Measurement, Reading]:
     root = _root(file)
     info = root.get("server_info")
     steps = run.server.steps if run.server is not None else None
-    ranks = [state.length for state in run.server.states if state.length is not None] if run.server else []
-    # The file takes the first rank's length for the server's; the worst one counts, as in the server's own account.
-    worst = min((run.length, *ranks), key=lambda length: length.exact) if run.length is not None else None
+    states = run.server.states if run.server is not None else ()
+    ranks = [state.length for state in states if state.length is not None]
+    # The file takes the first rank's length for the server's; the worst one counts, as in the server's own account. One
+    # that states none beside others that do is how a rank looks whose drafter is dead.
+    silent = next((state.field for state in states if state.length is None), "") if ranks else ""
+    worst = min((run.length, *ranks), key=lambda length: length.exact) if run.length and not silent else None
+    place = f"{silent}.avg_spec_accept_length" if silent else "accept_length"
     measured = Measurement(
         file=file.name,
         producer=reading.WRITTEN_BY,
@@ -119,7 +123,7 @@ def _sglang_serving(file: ResultBytes) -> tuple[Measurement, Reading]:
         draft_tokens=value_of(steps),
         server=info if isinstance(info, dict) else None,
         drafter=run.server.draft_model if run.server is not None else None,
-        fields={"length": "accept_length", "drafter": f"server_info.{_SGLANG_DRAFTER}"},
+        fields={"length": place, "drafter": f"server_info.{_SGLANG_DRAFTER}"},
     )
     return measured, reading
 
