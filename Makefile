@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # One more than there are cores: many tests wait for jobs and servers.
 WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
-.PHONY: demo test test-cluster test-logins test-engine kills faults bench bench-watch screenshots check format clean
+.PHONY: demo test test-cluster test-logins test-engine kills faults bench bench-watch bench-replay screenshots check format clean
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -40,6 +40,9 @@ bench: $(STAMP)         ## First frame, memory of a headless release, speed of a
 
 bench-watch: $(STAMP)   ## What watching 500 files and 50 jobs costs a cluster, and how soon a verdict comes; as root
 	$(BIN)/python -m tests.benchmarks.watch $(BENCH)
+
+bench-replay: $(STAMP)  ## A log of a million entries in a replay: opening, jumps, playing, memory; minutes
+	$(BIN)/python -m tests.benchmarks.replay $(BENCH)
 
 screenshots: $(STAMP)   ## The pictures in docs/images, from the console over a run of the demo
 	$(BIN)/python docs/screenshots.py $(SCREENSHOTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from functools import partial
 from typing import Any
 
@@ -20,6 +21,9 @@ FRAMES = 40
 
 PAUSE_SECONDS = 0.02
 """Between two parts of the check in the background, so that the screen stays quick."""
+
+SWITCH_SECONDS = 0.0005
+"""After so long the work in the background lets the screen go on, while there is such work."""
 
 _AREAS: dict[str, type[Area]] = {"jobs": ReplayJobs, "files": ReplayFiles, "log": ReplayLog}
 
@@ -53,6 +57,17 @@ class ReplayApp(GonogoApp):
 
     async def _prepare(self) -> None:
         """Make the checkpoints and check the log, in small parts."""
+        # By default a thread that computes lets another one wait for 5 ms, several times in each frame.
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_SECONDS)
+        try:
+            await self._work()
+        finally:
+            sys.setswitchinterval(before)
+        self.prepared = True
+        self.draw()
+
+    async def _work(self) -> None:
         recording = self.replay.recording
         problem = recording.problem
         while not await asyncio.to_thread(recording.prepare):
@@ -63,8 +78,6 @@ class ReplayApp(GonogoApp):
                 problem = recording.problem
                 self.draw()
             await asyncio.sleep(PAUSE_SECONDS)
-        self.prepared = True
-        self.draw()
 
     def _frame(self) -> None:
         """Draw the next moment while it plays."""

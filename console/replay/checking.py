@@ -9,8 +9,8 @@ from console.release import journal
 from console.release.journal import Entry
 from console.replay.index import LogIndex
 
-PART_BYTES = 400_000
-"""So much is checked at once: a few hundredths of a second."""
+PART_BYTES = 200_000
+"""So much is checked at once: about two hundredths of a second."""
 
 
 class Check:

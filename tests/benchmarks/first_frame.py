@@ -89,7 +89,7 @@ def time_to(marks: Sequence[str], command: Sequence[str], size: tuple[int, int],
     try:
         for mark in marks:
             seen = _read_until(mark, seen, ours, begun + LONGEST, command)
-            found.append(Moment(time.perf_counter() - begun, _on_processor(process.pid)))
+            found.append(Moment(time.perf_counter() - begun, on_processor(process.pid)))
     finally:
         process.kill()
         process.wait()
@@ -109,7 +109,7 @@ def _read_until(mark: str, seen: bytes, terminal: int, deadline: float, command:
     return seen
 
 
-def _on_processor(pid: int) -> float:
+def on_processor(pid: int) -> float:
     """Seconds that all threads of a process have run: the first number of /proc/PID/task/TID/schedstat, in ns."""
     return sum(int(file.read_text().split()[0]) for file in Path(f"/proc/{pid}/task").glob("*/schedstat")) / 1e9
 
