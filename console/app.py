@@ -21,8 +21,9 @@ from textual.worker import Worker, WorkerState
 import themes
 from console.notifying import notification, title
 from console.safe_text import safe
-from console.screens.base import Area, ConsoleApp, bindings
+from console.screens.base import Area, bindings
 from console.screens.board import Board
+from console.screens.taking_along import TakingAlong
 from console.session import Session, open_session
 from console.settings import Settings, load
 from console.snapshot import Snapshot
@@ -57,7 +58,7 @@ def _area(name: str) -> Screen[Any]:
     return Jobs() if name == "jobs" else Files()
 
 
-class GonogoApp(ConsoleApp):
+class GonogoApp(TakingAlong):
     """The console on one run.
 
     Args:

@@ -200,6 +200,11 @@ class Session:
         self._reader = Reader(run_dir)
         self.snapshot: Snapshot = self._reader.first()
 
+    @property
+    def exports(self) -> Path:
+        """Where exports go: into the run folder where this session may write, else into the current folder."""
+        return self.run_dir / folder.EXPORTS_NAME if self.desk is not None else Path.cwd()
+
     def poll(self) -> Snapshot:
         """Read what changed, in a thread; the screens take the result when it is assigned to `snapshot`."""
         return self._reader.poll()

@@ -19,5 +19,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("show_jobs", "j", "jobs", "Show the jobs of each release below it, or not.", (SCOPE,), bar=4),
 )  # fmt: skip
 
-SHARED = tuple(verb(name) for name in ("help", "palette", "theme", "quit", "next", "previous"))
+SHARED = tuple(
+    verb(name)
+    for name in ("help", "palette", "theme", "copy_line", "copy_screen", "export", "quit", "next", "previous")
+)
 """Those that work everywhere."""

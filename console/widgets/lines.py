@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from textual import events
     from textual.selection import Selection
 
+_WIDE = 400
+"""Cells that a row has when it is copied."""
+
 _CACHED = 2000
 """So many drawn rows are kept at most."""
 
@@ -137,6 +140,15 @@ class Lines(Inked, ScrollView, can_focus=True, inherit_bindings=False):
     def key(self) -> str:
         """What the row under the cursor is about; empty for none."""
         return self._source.key(self._cursor) if self._has_cursor and self._cursor < len(self._source) else ""
+
+    @property
+    def copied(self) -> str:
+        """The text of the row under the cursor, whole where its source can tell; empty for none."""
+        if not self.key:
+            return ""
+        whole = getattr(self._source, "whole", None)
+        found = whole(self._cursor) if callable(whole) else plain(self._source.line(self._cursor, _WIDE))
+        return str(found).rstrip()
 
     @property
     def room(self) -> int:

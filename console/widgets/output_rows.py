@@ -232,6 +232,11 @@ class OutputRows:
         text = shown(line, self.exact)
         return (*_lead(line), *_marked(text, self.search, number == self.here), *_tail(line))
 
+    def whole(self, index: int) -> str:
+        """The text of the line in a row, as far as it is kept, without the marks before it."""
+        line = self.fold.line(self.number(index))
+        return line.gap or shown(line, self.exact)
+
     def key(self, index: int) -> str:
         """The number of the line, on its first row."""
         if self.wrapped is None:
