@@ -154,6 +154,18 @@ def test_graphs_that_are_off_though_required_invalidate_the_run_and_are_named(tm
         assert (failed.field, failed.measured) == ("enforce_eager", True)
 
 
+@pytest.mark.parametrize("eager", [False, True])
+def test_graphs_that_are_off_stop_a_smoke_test_that_requires_them(tmp_path: Path, eager: bool) -> None:
+    options = ["--eager"] if eager else []
+    done = smoke(tmp_path, *options, more=("--require", "enforce_eager=false", "--require", "method=dflash"))
+    assert done["stage"] == ("model_mismatch" if eager else "done"), done["detail"]
+    verdict = judge("smoke", tmp_path)
+    assert verdict.passed != eager
+    if eager:
+        assert verdict.failure_class == "MEASUREMENT_INVALID"
+        assert "enforce_eager = True, not False" in verdict.detail
+
+
 def test_a_busy_port_is_a_matter_of_the_machine(tmp_path: Path) -> None:
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
