@@ -46,6 +46,7 @@ def _install(place: Path) -> int:
 def be_sbatch(line: list[str]) -> int:
     """Propose what sbatch was asked for; print and end as sbatch would."""
     from console.commands.submit import ACCEPTED, ask, follow, run_folder, status_of, words
+    from console.release.asking.directives import effective
     from console.release.asking.sbatch_line import read_line
     from console.release.errors import InputError
     from console.release.folder import FolderError
@@ -56,8 +57,8 @@ def be_sbatch(line: list[str]) -> int:
         return 0
     try:
         run_dir = run_folder(None)
-        parsable = read_line(line).has("parsable")
         proposal = ask(run_dir, line)
+        whole = effective(proposal.job().script, read_line(line))
     except (InputError, FolderError, JobError) as error:
         for text in safe_lines(str(error)):
             print(f"sbatch: error: gonogo: {text}", file=sys.stderr)
@@ -67,5 +68,8 @@ def be_sbatch(line: list[str]) -> int:
     if status_of(found) != ACCEPTED:
         print(f"sbatch: error: Batch job submission failed: gonogo: {words(found)}", file=sys.stderr)
         return 1
-    print(found["job_id"] if parsable else f"Submitted batch job {found['job_id']}")
+    if whole.has("parsable"):
+        print(found["job_id"])
+    elif not whole.has("quiet"):
+        print(f"Submitted batch job {found['job_id']}")
     return 0

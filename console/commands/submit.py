@@ -112,10 +112,27 @@ def ask(
         raise folder.FolderError(f"{run_dir}: it has no state yet; try again in a moment")
     if state.verdict is not None:
         raise folder.FolderError(f"{run_dir}: the release is closed ({state.verdict}); it takes no more jobs")
-    stdin = None if sys.stdin is None or sys.stdin.isatty() else sys.stdin.buffer.read()
-    asked = read_asked(line, stdin=stdin, folder=Path.cwd(), summary=summary, uploads=uploads, results=results)
+    asked = read_asked(
+        line,
+        stdin=_script_on_stdin(line),
+        folder=Path.cwd(),
+        summary=summary,
+        uploads=uploads,
+        results=results,
+        environ=os.environ,
+    )
     who = proposer or folder.account()
     return propose(run_dir, state, asked, os.environ, proposer=who, now=datetime.now(UTC))
+
+
+def _script_on_stdin(line: Sequence[str]) -> bytes | None:
+    """What stands on standard input, where the script comes from there; anything else there is not ours to read."""
+    from console.release.asking.building import reads_stdin
+    from console.release.asking.sbatch_line import read_line
+
+    if not reads_stdin(read_line(line)) or sys.stdin is None or sys.stdin.isatty():
+        return None
+    return sys.stdin.buffer.read()
 
 
 def follow(run_dir: Path, name: str, wait_s: float | None, *, once: bool = False) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import posixpath
 import re
 
-from console.release.asking.sbatch_line import Line, directives, read_line
+from console.release.asking.directives import effective
+from console.release.asking.sbatch_line import read_line
 from console.release.errors import InputError
 from console.release.job import ExactJob
 
@@ -36,7 +37,7 @@ def path_of(job: ExactJob, job_id: str, what: str) -> str:
         return posixpath.join(job.job_dir, found)
     try:
         # Slurm takes the command line before the script's own lines, and of one option the last.
-        line = Line((*directives(job.script), *read_line([*job.options, *job.extra_options]).options), ())
+        line = effective(job.script, read_line([*job.options, *job.extra_options]))
     except InputError as error:
         raise UnknownPath(f"the job's options cannot be read: {error}") from None
     if line.value("array") is not None:

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.release.asking.building import describe
-from console.release.asking.sbatch_line import clock_of, directives, read_line, seconds_of
+from console.release.asking.describing import clock_of, describe, seconds_of
+from console.release.asking.directives import directives
+from console.release.asking.sbatch_line import read_line
 from console.release.errors import InputError
 
 

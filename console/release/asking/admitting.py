@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from console.release import queue
-from console.release.asking.building import describe
+from console.release.asking.describing import describe
 from console.release.asking.sbatch_line import read_line
 from console.release.clusters import Cluster
 from console.release.errors import InputError

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from console.release import queue
-from console.release.asking.sbatch_line import Line, Option, clock_of, directives, read_line, refuse, seconds_of
+from console.release.asking.describing import describe
+from console.release.asking.directives import effective
+from console.release.asking.sbatch_line import Line, Option, from_environment, read_line, refuse
 from console.release.canonical import sha256
 from console.release.errors import InputError, Problem
 from console.release.job import ExactJob, UploadRef, refuse_secrets
@@ -58,6 +59,7 @@ def read_asked(
     summary: str = "",
     uploads: Mapping[str, bytes] | None = None,
     results: Mapping[str, str] | None = None,
+    environ: Mapping[str, str] | None = None,
 ) -> Asked:
     """Read an sbatch command line with its script.
 
@@ -68,11 +70,13 @@ def read_asked(
         summary: What it does, for the operator.
         uploads: Files that travel along.
         results: Result files by kind.
+        environ: Environment whose `SBATCH_` variables stand for options, as they do for sbatch; none where None.
 
     Raises:
         InputError: When it cannot be read, or cannot be represented.
     """
     line = read_line(words)
+    line = Line((*from_environment(environ or {}), *line.options), line.words)
     data = _script_bytes(line, stdin, folder)
     try:
         script = data.decode("utf-8")
@@ -87,6 +91,11 @@ def read_asked(
     return Asked(line, script, summary or _first_words(line), dict(uploads or {}), dict(results or {}))
 
 
+def reads_stdin(line: Line) -> bool:
+    """Whether the script comes from standard input."""
+    return not line.has("wrap") and (not line.words or line.words[0] == "/dev/stdin")
+
+
 def _script_bytes(line: Line, stdin: bytes | None, folder: Path) -> bytes:
     wrapped = line.value("wrap")
     if wrapped is not None:
@@ -95,7 +104,7 @@ def _script_bytes(line: Line, stdin: bytes | None, folder: Path) -> bytes:
         return f"#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{wrapped}\n".encode(
             "utf-8", "surrogateescape"
         )
-    if line.words and line.words[0] not in ("-", "/dev/stdin"):
+    if not reads_stdin(line):
         path = folder / line.words[0]
         try:
             if path.stat().st_size > MAX_SCRIPT_BYTES:
@@ -110,54 +119,6 @@ def _script_bytes(line: Line, stdin: bytes | None, folder: Path) -> bytes:
 
 def _first_words(line: Line) -> str:
     return " ".join(line.words)[:200] or line.value("job-name") or line.value("wrap") or "a script"
-
-
-def describe(options: Sequence[Option], script: str) -> dict[str, Any]:
-    """What options and `#SBATCH` lines together ask for, as the fields that people read.
-
-    The command line wins over the script, as with sbatch.
-
-    Raises:
-        InputError: When a value is none.
-    """
-    line = Line((*directives(script), *options), ())
-    nodes = _number("--nodes", (line.value("nodes") or "1").partition("-")[0])
-    time = line.value("time")
-    return {
-        "partition": line.value("partition") or "",
-        "account": line.value("account") or "",
-        "qos": line.value("qos") or "",
-        "nodes": max(1, nodes),
-        "gpus_per_node": _gpus(line, max(1, nodes)),
-        "cpus_per_task": _number("--cpus-per-task", line.value("cpus-per-task") or "0"),
-        "mem": line.value("mem") or "",
-        "time": clock_of(seconds_of(time)) if time is not None else "",
-        "image": line.value("container") or "",
-    }
-
-
-def _number(option: str, text: str) -> int:
-    if not re.fullmatch(r"\d{1,6}", text):
-        raise refuse(option, "a whole number", repr(text))
-    return int(text)
-
-
-def _gpus(line: Line, nodes: int) -> int:
-    """GPUs of one node, by whichever option asks for them; a total over all nodes is rounded up."""
-    for name, share in (("gpus-per-node", 1), ("gres", 1), ("gpus", nodes)):
-        value = line.value(name)
-        if value is None:
-            continue
-        counts = [_gpu_count(name, part) for part in value.split(",") if name != "gres" or part.startswith("gpu")]
-        return -(-sum(counts) // share)
-    return 0
-
-
-def _gpu_count(option: str, text: str) -> int:
-    last = text.rpartition(":")[2] if ":" in text else text
-    if last == "gpu":
-        return 1
-    return _number(f"--{option}", last)
 
 
 def exported(line: Line, environ: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
@@ -203,14 +164,15 @@ def build(state: RunState, asked: Asked, environ: Mapping[str, str], *, token: s
     root = f"{workspace}/gonogo/{state.run_id}"
     job_dir, claim_dir = f"{root}/asked/{token[:8]}", f"{root}/claims/{token}"
     line = asked.line
-    own_comment = line.value("comment")
-    variables = (("GONOGO_TOKEN", token), ("GONOGO_JOB_DIR", job_dir), *exported(line, environ))
+    whole = effective(asked.script, line)
+    own_comment = whole.value("comment")
+    variables = (("GONOGO_TOKEN", token), ("GONOGO_JOB_DIR", job_dir), *exported(whole, environ))
     refuse_secrets(variables)
     options = [(name, value) for name, value in line.options if name not in _OURS]
-    if not line.has("chdir"):
+    if not whole.has("chdir"):
         options.append(("chdir", job_dir))
     options.append(("export", ",".join(_pair(name, value) for name, value in variables)))
-    name = line.value("job-name") or _script_option(asked.script, "job-name") or _plain_name(line)
+    name = whole.value("job-name") or _plain_name(line)
     fields = describe(options, asked.script)
     summary = asked.summary + (f" (comment: {own_comment})" if own_comment else "")
     return ExactJob(
@@ -246,9 +208,9 @@ def written(option: Option) -> str:
 
 
 def _pair(name: str, value: str) -> str:
-    if "," in value or "\n" in value:
+    if any(letter in value for letter in ",\n'\""):
         raise refuse(
-            "--export", "values without commas and line breaks", f"{name}={value!r}", "write it into the script"
+            "--export", "values without commas, quotes and line breaks", f"{name}={value!r}", "write it into the script"
         )
     return f"{name}={value}"
 
@@ -257,10 +219,6 @@ def _plain_name(line: Line) -> str:
     if line.has("wrap"):
         return "wrap"
     return line.words[0].rpartition("/")[2] if line.words else "sbatch"
-
-
-def _script_option(script: str, name: str) -> str | None:
-    return Line(directives(script), ()).value(name)
 
 
 def _login(state: RunState) -> tuple[str, str, int]:
