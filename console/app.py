@@ -53,6 +53,10 @@ def _area(name: str) -> Screen[Any]:
         from console.screens.log import Log
 
         return Log()
+    if name == "plots":
+        from console.screens.plots import Plots
+
+        return Plots()
     from console.screens.tables import Files, Jobs
 
     return Jobs() if name == "jobs" else Files()
@@ -79,6 +83,7 @@ class GonogoApp(TakingAlong):
         "jobs": partial(_area, "jobs"),
         "files": partial(_area, "files"),
         "log": partial(_area, "log"),
+        "plots": partial(_area, "plots"),
     }
 
     def __init__(
@@ -266,6 +271,10 @@ class GonogoApp(TakingAlong):
     async def do_log(self) -> None:
         """Show the work log."""
         await self.switch_mode("log")
+
+    async def do_plots(self) -> None:
+        """Show what was measured."""
+        await self.switch_mode("plots")
 
     async def do_back(self) -> None:
         """Go back to the board."""

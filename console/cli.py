@@ -174,6 +174,12 @@ COMMANDS = (
         "history",
     ),
     Command(
+        "plot",
+        "training, acceptance, throughput and speedup of a release, drawn or in words",
+        ("gonogo plot gonogo-runs/RUN", "gonogo plot gonogo-runs/RUN --plain"),
+        "plot",
+    ),
+    Command(
         "inspect",
         "what a file of another tool is, what it states in which unit, and what is odd about it",
         (

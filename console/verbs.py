@@ -127,7 +127,7 @@ class Verb(NamedTuple):
 AREAS = ("board", "jobs", "files", "log")
 """The four areas, in the order of their keys."""
 
-_INNER = ("approval", "jobs", "files", "log", "output", "help")
+_INNER = ("approval", "jobs", "files", "log", "plots", "output", "help")
 # Where `n` goes to the next place that was found, it writes no note.
 _NOTES = ("board", "approval", "jobs", "files", "log")
 _ATTEMPTS = ("board", "jobs")
@@ -137,6 +137,8 @@ VERBS: tuple[Verb, ...] = (
     Verb("jobs", "2", "jobs", "Show every attempt and its job on the cluster.", ("app",)),
     Verb("files", "3", "files", "Show the result files that are watched, and those that were read.", ("app",)),
     Verb("log", "4", "log", "Show the work log.", ("app",)),
+    Verb("plots", "p", "plots", "Draw training, acceptance, throughput and speedup from the result files.",
+         ("board", "jobs", "files", "log")),
     Verb("waiting", "w", "waiting", "Go to the jobs that wait for your OK; decides nothing.", ("app",), bar=2),
     Verb("approve", "a", "approve…", "Approve this job: opens the field for its code.", ("approval",), _open_run,
          bar=9, writes=True),

@@ -12,6 +12,7 @@ from console.screens.board import Board
 from console.screens.help import Help, help_text
 from console.screens.log import Log
 from console.screens.output import Output
+from console.screens.plots import Plots
 from console.screens.tables import Files, Jobs
 from console.session import Session
 from console.verbs import VERBS, Situation, in_scopes, verb
@@ -25,6 +26,7 @@ SCREENS = {
     "jobs": Jobs,
     "files": Files,
     "log": Log,
+    "plots": Plots,
     "output": Output,
     "help": Help,
 }
