@@ -77,6 +77,12 @@ COMMANDS = (
         "fleet",
     ),
     Command(
+        "serve",
+        "the console in a browser on this machine, by a link that is used once",
+        ("gonogo serve", "gonogo serve gonogo-runs/RUN", "gonogo serve ~/runs-alpha --read-only --port 8400"),
+        "serve",
+    ),
+    Command(
         "queue",
         "list, show, approve and reject proposed jobs",
         (

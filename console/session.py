@@ -6,8 +6,6 @@ which anything could be written, decided, cancelled or asked for.
 
 from __future__ import annotations
 
-import os
-import socket
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -17,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from console.reader import Reader
 from console.release import folder
 from console.snapshot import Snapshot
+from console.terminal import terminal
 
 if TYPE_CHECKING:
     from console.release.queue import Decision
@@ -61,7 +60,7 @@ class Desk:
         self._lock = folder.Lock(run_dir, "console")
         self._signer: Signer | None = None
         self.operator = folder.account()
-        self.terminal = _terminal()
+        self.terminal = terminal()
         self.final = True
         self._beats = 0
 
@@ -166,15 +165,6 @@ class Desk:
     def close(self) -> None:
         """Give the lock back."""
         self._lock.close()
-
-
-def _terminal() -> str:
-    for descriptor in (0, 1, 2):
-        try:
-            return f"{os.ttyname(descriptor)} on {socket.gethostname()}"
-        except OSError:
-            continue
-    return f"no terminal on {socket.gethostname()}"
 
 
 class Session:

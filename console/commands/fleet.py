@@ -10,6 +10,7 @@ from pathlib import Path
 from console import settings
 from console.commands.common import BAD_INPUT, DONE, add_json, print_json, say
 from console.settings import RUNS_VARIABLE, Settings
+from console.terminal import in_browser
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     """
     wanted = settings.load()
     roots = roots_of(args.roots, wanted)
-    if args.json or args.plain or not sys.stdout.isatty():
+    if args.json or args.plain or not (sys.stdout.isatty() or in_browser()):
         return _print(roots, args.filter, as_json=args.json)
     from console.fleet.app import run_fleet
 
