@@ -19,6 +19,7 @@ from textual.screen import Screen
 from textual.worker import Worker, WorkerState
 
 import themes
+from console import starting
 from console.notifying import notification, title
 from console.safe_text import safe
 from console.screens.base import Area, bindings
@@ -135,6 +136,7 @@ class GonogoApp(TakingAlong):
         for number in (signal.SIGTERM, signal.SIGHUP):
             # Without this the terminal would be left in its raw mode, and a conductor in the middle of a step.
             asyncio.get_running_loop().add_signal_handler(number, self._leave, True)
+        self.call_after_refresh(starting.painted)
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:

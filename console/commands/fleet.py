@@ -45,6 +45,9 @@ def run(args: argparse.Namespace) -> int:
     roots = roots_of(args.roots, wanted)
     if args.json or args.plain or not (sys.stdout.isatty() or in_browser()):
         return _print(roots, args.filter, as_json=args.json)
+    from console import starting
+
+    starting.begin()
     from console.fleet.app import run_fleet
 
     return run_fleet(roots, read_only=args.read_only, words=args.filter, settings=wanted)

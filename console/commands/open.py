@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from console.release.folder import LOG_NAME
+from console.release.folder import LOG_NAME, PREAMBLE
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +54,9 @@ def run(args: argparse.Namespace) -> int:
         from console.following import follow
 
         return follow(run_dir, sys.stdout)
+    from console import starting
+
+    starting.begin()
     from console.app import run_console
 
     return run_console(run_dir, read_only=args.read_only)
@@ -61,8 +64,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _plainly_ours(run_dir: Path) -> bool:
     """Whether the log begins as ours do; what looks closer is costly, and stays off the way to the first frame."""
-    from console.release.journal import PREAMBLE
-
     try:
         with open(run_dir / LOG_NAME, "rb") as stream:
             return stream.read(len(PREAMBLE)) == PREAMBLE

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from console.fleet.release import Kind, Release
 from console.reader import Reader, signature
-from console.release.folder import LOG_NAME, STATE_NAME
+from console.release.folder import LOG_NAME, PREAMBLE, STATE_NAME
 from console.release.state import Attempt, Outcome
 from console.snapshot import Snapshot, Waiting
 
@@ -74,8 +74,6 @@ class FolderReader:
         return self._kind
 
     def _look(self, has_log: bool) -> Kind:
-        from console.release.journal import PREAMBLE
-
         if has_log:
             with open(self._path / LOG_NAME, "rb") as stream:
                 if stream.read(len(PREAMBLE)) == PREAMBLE:

@@ -30,6 +30,14 @@ RELEASE_NAME = "release.yaml"
 LIVE_NAME = "live.json"
 EXPORTS_NAME = "exports"
 
+PREAMBLE = (
+    b"# Work log\n\n"
+    b"Every step of this release, oldest first. ACTION: a step of the flow, or an approval of a job as shown.\n"
+    b"HUMAN_INTERVENTION: anything else that a person did to change the run. Each entry ends with its record;\n"
+    b"the records form a hash chain, so an edit, a gap or a removed entry shows. Check with `gonogo log`.\n\n"
+)
+"""What `work_log.md` begins with; the log itself is the matter of `journal`."""
+
 RUNS_ROOT = "gonogo-runs"
 """Folder below the working folder in which runs are kept unless another place is named."""
 

@@ -27,12 +27,9 @@ LOG_NAME = folder.LOG_NAME
 GENESIS = "0" * 64
 """What the first entry names as the hash before it."""
 
-PREAMBLE = (
-    b"# Work log\n\n"
-    b"Every step of this release, oldest first. ACTION: a step of the flow, or an approval of a job as shown.\n"
-    b"HUMAN_INTERVENTION: anything else that a person did to change the run. Each entry ends with its record;\n"
-    b"the records form a hash chain, so an edit, a gap or a removed entry shows. Check with `gonogo log`.\n\n"
-)
+PREAMBLE = folder.PREAMBLE
+"""What a log begins with."""
+
 _RECORD = re.compile(rb"<!-- gonogo (\{.*\}) -->\n")
 
 

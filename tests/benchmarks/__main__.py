@@ -33,8 +33,9 @@ def main() -> int:
             place = Path(folder)
             if args.only in (None, "frame"):
                 run = runs.waiting(place / "shown")
-                met = first_frame.report(run.path, place / "bytecode", args.rounds)
                 run.close()
+                first_frame.lengthen(run.path)
+                met = first_frame.report(run.path, place / "bytecode", args.rounds)
             if args.only in (None, "memory"):
                 met = memory.report(place, args.command) and met
             if args.only in (None, "freeze"):

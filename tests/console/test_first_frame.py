@@ -10,22 +10,25 @@ from pathlib import Path
 from tests.console import runs
 
 PROGRAM = """
-import json, sys
-from pathlib import Path
-from console.app import GonogoApp
-from console.session import open_session
+import gc, json, sys
+from console.cli import main
+import textual.app
 
 def begin(self):
-    costly = ["pydantic", "asyncssh", "watchfiles", "yaml", "numpy", "cryptography",
+    costly = ["pydantic", "asyncssh", "watchfiles", "yaml", "numpy", "cryptography", "hashlib",
               "console.release.job", "console.release.job_view", "console.release.conductor", "console.release.journal"]
     width, height = self.size
     rows = ["".join(segment.text for segment in strip) for strip in self.screen._compositor.render_strips()]
-    print(json.dumps({"loaded": [name for name in costly if name in sys.modules], "rows": rows}))
+    print(json.dumps({"loaded": [name for name in costly if name in sys.modules], "rows": rows,
+                      "collected": [str(gc.isenabled()), str(gc.get_freeze_count() > 10_000)]}))
     self.exit()
 
-GonogoApp._begin = begin
-session = open_session(Path(sys.argv[1]))
-GonogoApp(session).run(headless=True, size=(100, 30))
+def run(self):
+    type(self)._begin = begin
+    return in_terminal(self, headless=True, size=(100, 30))
+
+in_terminal, textual.app.App.run = textual.app.App.run, run
+main(["open", sys.argv[1], "--read-only"])
 """
 
 
@@ -42,6 +45,7 @@ def test_nothing_costly_is_imported_and_the_run_is_on_it(tmp_path: Path) -> None
     frame = first_frame(run.path)
     run.close()
     assert frame["loaded"] == []
+    assert frame["collected"] == ["True", "True"], "garbage is collected from the first frame on, what was there is not"
     text = "\n".join(frame["rows"])
     for words in (runs.RUN_ID, "sandbox", runs.LOGIN, "link", "0 interventions", "Pipeline", "stage_target", "1 board"):
         assert words in text
