@@ -32,6 +32,9 @@ NUMPY = "python3-numpy"
 FAST_NUMPY = "libopenblas0-pthread"
 """Debian's plain linear algebra takes several times as long."""
 
+BROWSER = {"chromium": "chromium"}
+"""The console in a browser is tested with it; installed with the rest, and no cluster needs it."""
+
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 POLICY = Path("/usr/sbin/policy-rc.d")
 INSTALL_TIMEOUT_S = 600
@@ -66,7 +69,7 @@ def install() -> list[str]:
     Raises:
         ClusterError: When apt-get is missing or fails.
     """
-    wanted = missing()
+    wanted = missing() + _without_browser()
     if not wanted:
         return []
     if os.geteuid() != 0:
@@ -84,10 +87,14 @@ def install() -> list[str]:
     finally:
         if ours:
             POLICY.unlink()
-    left = missing()
+    left = missing() + _without_browser()
     if left:
         raise ClusterError(f"apt-get ended well, but these are still not there: {' '.join(left)}")
     return wanted
+
+
+def _without_browser() -> list[str]:
+    return sorted(package for program, package in BROWSER.items() if find(program) is None)
 
 
 def _apt(*arguments: str) -> None:
