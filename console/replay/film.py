@@ -25,6 +25,8 @@ SMALLEST, LARGEST = (60, 18), (400, 200)
 LAST_SECONDS = 2.0
 """For so long the last picture stays."""
 
+_TAKEN = "{}: is there already; name another file, or replace it with --force"
+
 
 def film(session: ReplaySession, path: Path, *, size: tuple[int, int], frames: Sequence[Frame], force: bool) -> None:
     """Write a film of a replay; the file is there whole or not at all.
@@ -41,14 +43,32 @@ def film(session: ReplaySession, path: Path, *, size: tuple[int, int], frames: S
         OSError: When it cannot be written.
     """
     if path.exists() and not force:
-        raise ReplayError(f"{path}: is there already; name another file, or replace it with --force")
+        raise ReplayError(_TAKEN.format(path))
     partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
     try:
         with open(partial, "x", encoding="ascii") as stream:
             asyncio.run(_Film(session, stream, size, frames).write())
-        os.replace(partial, path)
+        _name(partial, path, force)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _name(partial: Path, path: Path, force: bool) -> None:
+    """Give the finished film its name; one that was taken meanwhile stays as it is.
+
+    Raises:
+        ReplayError: When the name is taken.
+    """
+    if not force:
+        try:
+            return os.link(partial, path)
+        except FileExistsError:
+            raise ReplayError(_TAKEN.format(path)) from None
+        except OSError:
+            # A file system without hard links: then looking once more is the best there is.
+            if path.exists():
+                raise ReplayError(_TAKEN.format(path)) from None
+    os.replace(partial, path)
 
 
 class _Film:
