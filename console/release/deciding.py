@@ -77,6 +77,8 @@ def _terms(run_dir: Path, proposal: Proposal) -> tuple[Rules, str]:
         raise QueueError(f"{proposal.id}: the rules of the release are not known: {error}") from None
     if state is None:
         return Rules(), proposal.expires_at
+    if proposal.id in state.refused:
+        raise QueueError(f"{proposal.id}: the conductor refused it, so there is nothing to decide on; the log says why")
     attempt = state.attempt(proposal.id)
     return rules_of(state.inputs), proposal.expires_at if attempt is None else attempt.expires_at
 

@@ -221,8 +221,13 @@ def _freeze_known(state: RunState, data: Data, entry: Entry) -> RunState:
     return replace(state, freeze={**state.freeze, **data["freeze"]})
 
 
+_LONGEST_REASON = 300
+"""Characters of a refusal that the state keeps; the log has all of it."""
+
+
 def _proposal_refused(state: RunState, data: Data, entry: Entry) -> RunState:
-    return replace(state, refused=(*state.refused, data["id"]))
+    refusals = (*state.refusals, (data["id"], str(data.get("reason", ""))[:_LONGEST_REASON]))
+    return replace(state, refused=(*state.refused, data["id"]), refusals=refusals)
 
 
 def _stopped(state: RunState, data: Data, entry: Entry) -> RunState:

@@ -20,6 +20,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -38,6 +39,8 @@ EXPIRED = "expired"
 """What stands in the place of a decision where nobody made one in time; it is nobody's answer."""
 
 FIRST = "first.json"
+_MOST_WORDS, _MOST_JOB, _MOST_UPLOAD = 1 << 20, 64 << 20, 1 << 30
+"""Bytes of the longest file that is read: of who proposes or decides, of a job, of an upload."""
 _OF_SIGNED = ("run_id", "signature")
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}")
 
@@ -104,7 +107,7 @@ class Proposal:
         for reference in self.job().uploads:
             path = self.folder / "uploads" / reference.name
             try:
-                data = path.read_bytes()
+                data = _bytes(path, _MOST_UPLOAD)
             except OSError as error:
                 raise QueueError(f"{self.id}: upload {reference.name} cannot be read ({error.strerror})") from None
             if sha256(data) != reference.sha256:
@@ -213,6 +216,22 @@ def _write_through(path: Path, data: bytes) -> None:
         os.fsync(stream.fileno())
 
 
+def _bytes(path: Path, most: int) -> bytes:
+    """The bytes of a file that some program laid there.
+
+    Raises:
+        OSError: When there is none, or it is a link, a pipe, a device or too long: reading it might never end.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as stream:
+        about = os.fstat(stream.fileno())
+        if not stat.S_ISREG(about.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        if about.st_size > most:
+            raise OSError(errno.EFBIG, f"it has {about.st_size} bytes, and {most} are the most")
+        return stream.read(most)
+
+
 def ids(run_dir: Path) -> list[str]:
     """Names of all proposals, oldest first by name."""
     try:
@@ -232,8 +251,8 @@ def load(run_dir: Path, proposal_id: str) -> Proposal:
         raise QueueError(f"{proposal_id!r} is not the name of a proposal; see `gonogo queue list {run_dir}`")
     folder = run_dir / "submissions" / proposal_id
     try:
-        about = json.loads((folder / "proposal.json").read_bytes())
-        job_bytes = (folder / "job.json").read_bytes()
+        about = json.loads(_bytes(folder / "proposal.json", _MOST_WORDS))
+        job_bytes = _bytes(folder / "job.json", _MOST_JOB)
         return Proposal(
             proposal_id,
             folder,
@@ -271,7 +290,7 @@ def first_of(proposal: Proposal) -> Decision | None:
 
 def _read_decision(proposal: Proposal, name: str, words: tuple[str, ...]) -> Decision | None:
     try:
-        data = json.loads((proposal.folder / name).read_bytes())
+        data = json.loads(_bytes(proposal.folder / name, _MOST_WORDS))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError):
@@ -318,7 +337,7 @@ def says_outcome(proposal: Proposal, outcome: Mapping[str, Any]) -> bool:
 def about_digest(proposal: Proposal) -> str:
     """SHA-256 of proposal.json as it lies there; empty where it cannot be read."""
     try:
-        return sha256((proposal.folder / "proposal.json").read_bytes())
+        return sha256(_bytes(proposal.folder / "proposal.json", _MOST_WORDS))
     except OSError:
         return ""
 

@@ -14,7 +14,7 @@ from typing import Any
 from console.release import queue
 from console.release.job_view import Background, previous_approved
 from console.release.rules import rules_of
-from console.release.state import Attempt, Outcome, RunState
+from console.release.state import ASKED, Attempt, Outcome, RunState
 
 PENDING, INVALIDATED = "pending", "invalidated"
 
@@ -72,6 +72,9 @@ def items(run_dir: Path, state: RunState | None) -> list[Item]:
 def item(run_dir: Path, state: RunState | None, proposal_id: str) -> Item:
     """One proposal by its name; never raises for what lies in its folder."""
     attempt = state.attempt(proposal_id) if state is not None else None
+    refusal = dict(state.refusals).get(proposal_id) if state is not None and proposal_id in state.refused else None
+    if refusal is not None:
+        return _refused(run_dir, proposal_id, refusal)
     try:
         proposal = queue.load(run_dir, proposal_id)
     except queue.QueueError as error:
@@ -88,6 +91,18 @@ def item(run_dir: Path, state: RunState | None, proposal_id: str) -> Item:
     if attempt is not None and attempt.digest != proposal.digest:
         problem = f"job.json was changed after the proposal: proposed was digest {attempt.digest}"
     return _before_submission(proposal, known, problem)
+
+
+def _refused(run_dir: Path, proposal_id: str, reason: str) -> Item:
+    """A proposal that the conductor found to be none: nobody can decide on it, whatever lies there now."""
+    known: dict[str, Any] = {"digest": ""}
+    try:
+        proposal = queue.load(run_dir, proposal_id)
+        known |= {"digest": proposal.digest, "proposed_at": proposal.time, "proposer": proposal.proposer}
+    except queue.QueueError:
+        pass  # the reason says what was wrong with it
+    problem = f"refused before anybody was asked: {reason}"
+    return Item(proposal_id, **known, stage=ASKED, state=INVALIDATED, problem=problem)
 
 
 def _before_submission(proposal: queue.Proposal, known: dict[str, Any], problem: str) -> Item:

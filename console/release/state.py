@@ -194,6 +194,7 @@ class RunState:
         interventions: How many HUMAN_INTERVENTION entries there are.
         asked: Jobs that other programs asked for; they belong to no stage, and no verdict rests on them.
         refused: Proposals of other programs that were none, by their names.
+        refusals: Name and reason of each of them.
         entries: How many entries the log has, `head` the hash of the last.
     """
 
@@ -210,6 +211,7 @@ class RunState:
     setup: Mapping[str, Any] = field(default_factory=dict)
     asked: tuple[Attempt, ...] = ()
     refused: tuple[str, ...] = ()
+    refusals: tuple[tuple[str, str], ...] = ()
     interventions: int = 0
     started_at: str = ""
     updated_at: str = ""
@@ -266,6 +268,7 @@ def from_json(data: Mapping[str, Any]) -> RunState:
         own["stages"] = tuple(_stage_from_json(stage) for stage in data["stages"])
         own["asked"] = tuple(map(_attempt_from_json, data.get("asked", ())))
         own["refused"] = tuple(data.get("refused", ()))
+        own["refusals"] = tuple((name, reason) for name, reason in data.get("refusals", ()))
         own["verdict"] = None if data["verdict"] is None else ReleaseVerdict(data["verdict"])
         entries, head = data["log"]["entries"], data["log"]["head"]
         if type(entries) is not int or not isinstance(head, str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +14,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from console.release import deciding, queue
+from console.release import deciding, folder, queue
 from console.release.asking.admitting import admit
 from console.release.canonical import canonical
 from console.release.errors import InputError
 from console.release.job import ExactJob, JobError
-from console.release.state import ASKED, Outcome
+from console.release.queue_view import item
+from console.release.state import ASKED, Outcome, from_json, to_json
 from tests.asking.desks import SCRIPT, Desk
 from tests.release.making import decision
 from tests.release.submitting import make_release, run_before_its_first_job
@@ -201,3 +203,39 @@ def test_any_bytes_as_a_job_decide_nothing(desk: Desk, data: bytes, text: str) -
     desk.look()
     assert proposal.id in desk.process.writer.state.refused
     assert desk.cluster.asked == 0
+
+
+@pytest.mark.parametrize("name", ["job.json", "proposal.json"])
+@pytest.mark.parametrize("kind", ["pipe", "link", "endless", "folder", "huge"])
+def test_a_file_that_could_never_be_read_to_its_end_holds_nobody_up(desk: Desk, name: str, kind: str) -> None:
+    proposal = desk.ask()
+    file = proposal.folder / name
+    file.rename(file.with_name("aside"))
+    match kind:
+        case "pipe":
+            os.mkfifo(file)
+        case "link":
+            file.symlink_to("aside")
+        case "endless":
+            file.symlink_to("/dev/zero")
+        case "folder":
+            file.mkdir()
+        case _:
+            file.touch()
+            os.truncate(file, 1 << 40)
+    desk.look()
+    assert (desk.asked, desk.process.writer.state.refused) == ([], (proposal.id,))
+
+
+def test_what_the_desk_refused_is_shown_as_that_and_nobody_can_decide_on_it(desk: Desk) -> None:
+    proposal = desk.ask("--nodes=2")
+    lie(proposal, nodes=1)
+    desk.look()
+    state = desk.process.writer.state
+    shown = item(desk.run_dir, state, proposal.id)
+    assert (shown.state, shown.proposer) == ("invalidated", "robot")
+    assert "refused before anybody was asked: nodes: it says 1, but its options ask for 2" in shown.problem
+    folder.write_state(desk.run_dir, state)
+    with pytest.raises(queue.QueueError, match="the conductor refused it"):
+        deciding.decide(desk.run_dir, decision(queue.load(desk.run_dir, proposal.id)))
+    assert from_json(json.loads(json.dumps(to_json(state)))) == state
