@@ -17,7 +17,7 @@ import hashlib
 import os
 import sys
 import traceback
-from typing import TYPE_CHECKING, Any, Dict, List, NoReturn, Optional
+from typing import TYPE_CHECKING, Any, Dict, List, NoReturn
 
 if TYPE_CHECKING:
     from backends.payloads import gsm8k
@@ -72,9 +72,9 @@ def run(args: argparse.Namespace, body: Dict[str, Any]) -> None:
     try:
         server.wait(args.server_timeout)
         tell(body, identify(server, wanted))
-        before = read(server)
+        before = server.counters()
         answers = measure(args, body, server, shots, questions)
-        count(body, counted(before, read(server), answers))
+        count(body, counted(before, server.counters(), answers))
     except Unreadable as error:
         raise Stop("metrics_unreadable", str(error)) from None
     finally:
@@ -125,20 +125,6 @@ def _row(problem: gsm8k.Problem, said: Completion) -> Dict[str, Any]:
     read_out = {"strict": gsm8k.strict(said.text), "flexible": gsm8k.flexible(said.text)}
     told = {"text": said.text, "tokens": said.tokens, "finish_reason": said.finish_reason, "error": said.error or ""}
     return {"line": problem.line, "number": problem.number, **read_out, **told}
-
-
-def read(server: Server) -> Optional[Counters]:
-    """A reading of the counters; None where each answer tells what was drafted for it.
-
-    Raises:
-        Unreadable: When it cannot be had.
-    """
-    endpoint = server.endpoint()
-    counters = endpoint.counters()
-    endpoint.close()
-    if counters is None and server.engine.counts:
-        raise Unreadable("the counters of speculative decoding are gone")
-    return counters
 
 
 def count(body: Dict[str, Any], counters: Counters) -> None:

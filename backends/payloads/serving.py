@@ -18,7 +18,7 @@ import time
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 if TYPE_CHECKING:
-    from backends.payloads.counters import Unreadable
+    from backends.payloads.counters import Counters, Unreadable
     from backends.payloads.endpoint import NoAnswer
     from backends.payloads.engines import Client, Facts
     from backends.payloads.other_engines import ENGINES
@@ -189,6 +189,19 @@ class Server:
     def endpoint(self, timeout: float = 600.0) -> Client:
         """A new connection to it; `timeout` is for one answer, in seconds."""
         return Client(self.base_url, self.engine, timeout)
+
+    def counters(self) -> Optional[Counters]:
+        """A reading of what it drafted; None where each answer tells what was drafted for it.
+
+        Raises:
+            Unreadable: When it cannot be had.
+        """
+        endpoint = self.endpoint()
+        counters = endpoint.counters()
+        endpoint.close()
+        if counters is None and self.engine.counts:
+            raise Unreadable("the counters of speculative decoding are gone")
+        return counters
 
     def arguments(self) -> List[str]:
         """Arguments of the processes that were started for it."""

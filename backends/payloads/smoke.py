@@ -15,7 +15,7 @@ import argparse
 import os
 import sys
 import traceback
-from typing import TYPE_CHECKING, Any, Dict, List, NoReturn, Optional
+from typing import TYPE_CHECKING, Any, Dict, List, NoReturn
 
 if TYPE_CHECKING:
     from backends.payloads.counters import Counters, Unreadable
@@ -77,7 +77,7 @@ def measure(args: argparse.Namespace, body: Dict[str, Any], questions: List[Ques
             settings=identity.settings,
             speculation=identity.speculation,
         )
-        before = read(server)
+        before = server.counters()
         answers = send(server.endpoint, args.model, questions, sampling, args.concurrency)
         body["outputs"] = [output(question, c) for question, c in zip(questions, answers.completions)]
         body["prompts_passed"] = len(answers.good)
@@ -85,27 +85,13 @@ def measure(args: argparse.Namespace, body: Dict[str, Any], questions: List[Ques
             server.check_alive_after_failure()
             failed = len(questions) - len(answers.good)
             raise Stop("generation_failed", f"{failed} of {len(questions)} prompts failed: {answers.first_error}")
-        count(body, counted(before, read(server), answers.completions))
+        count(body, counted(before, server.counters(), answers.completions))
         return answers
     except Unreadable as error:
         raise Stop("metrics_unreadable", str(error)) from None
     finally:
         server.stop()
         body["server"].update(server.to_json())
-
-
-def read(server: Server) -> Optional[Counters]:
-    """A reading of the counters; None where each answer tells what was drafted for it.
-
-    Raises:
-        Unreadable: When it cannot be had.
-    """
-    endpoint = server.endpoint()
-    counters = endpoint.counters()
-    endpoint.close()
-    if counters is None and server.engine.counts:
-        raise Unreadable("the counters of speculative decoding are gone")
-    return counters
 
 
 def count(body: Dict[str, Any], counters: Counters) -> None:
