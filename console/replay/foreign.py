@@ -84,16 +84,34 @@ def parse(data: bytes, stages: Sequence[str] = ()) -> ForeignLog:
         data: Its bytes.
         stages: Names of stages beside those of the flow, such as a state file names.
     """
-    reader = _Reader((*STAGES, *stages))
-    for number, line in enumerate(decode(data).removeprefix("\ufeff").split("\n"), 1):
+    lines = decode(data).removeprefix("\ufeff").split("\n")
+    reader = _read(lines, _Reader((*STAGES, *stages)))
+    opened = reader.never_closed
+    if opened is None:
+        return _finish(reader)
+    # Taken literally, a block that is opened and never closed would hide every entry behind it.
+    log = _finish(_read(lines, _Reader((*STAGES, *stages), opened)))
+    note = f"line {opened} begins a code block or comment that never ends; what follows is read as if it did not"
+    return log._replace(notes=[*log.notes, note])
+
+
+def _read(lines: Sequence[str], reader: _Reader) -> _Reader:
+    for number, line in enumerate(lines, 1):
         reader.take(number, line.rstrip("\r"))
-    return _finish(reader)
+    return reader
 
 
 class _Reader:
-    """Goes through the lines and remembers what stands over them."""
+    """Goes through the lines and remembers what stands over them.
 
-    def __init__(self, stages: Sequence[str]) -> None:
+    Args:
+        stages: Names of stages.
+        no_block_from: From this line on nothing begins a code block or a comment; None for nowhere.
+    """
+
+    def __init__(self, stages: Sequence[str], no_block_from: int | None = None) -> None:
+        self._no_block_from = no_block_from
+        self._opened_at = 0
         self._stages = {name.casefold(): name for name in stages}
         self.drafts: list[_Draft] = []
         self.unplaced: list[Unplaced] = []
@@ -106,6 +124,11 @@ class _Reader:
         self._columns: list[str] | None = None
         self._in_table = False
         self._under_heading = False
+
+    @property
+    def never_closed(self) -> int | None:
+        """Line of the code block or comment that is still open; None where none is."""
+        return self._opened_at if self._fence or self._comment else None
 
     def take(self, number: int, line: str) -> None:
         """Take up one line."""
@@ -131,6 +154,10 @@ class _Reader:
     def _literal(self, number: int, line: str) -> bool:
         """Fenced code and comments are text of the entry above, whatever stands in them."""
         fence = _FENCE.match(line)
+        if not self._fence and not self._comment:
+            if self._no_block_from is not None and number >= self._no_block_from:
+                return False
+            self._opened_at = number
         if self._fence:
             self._fence = "" if fence is not None and fence[1] == self._fence else self._fence
         elif self._comment:

@@ -125,7 +125,7 @@ def _stage(name: str, item: Any) -> ForeignStage:
 
 def _said(value: Any) -> Said:
     """All values in an object, up to a number; how many more there are stands last."""
-    leaves = _leaves(value, "")
+    leaves = _leaves(value, "") if value else iter(())
     found = list(islice(leaves, MOST_VALUES))
     more = sum(1 for _ in leaves)
     return (*found, *((("and", f"{more} more values"),) if more else ()))
