@@ -5,8 +5,9 @@
         [--max-final-loss X] [--output regression_check.json]
 
 With --newest it prints the checkpoint that was written last, by the number of its step: checkpoint-2400 comes after
-checkpoint-500, whatever an alphabet says. Otherwise it writes the result file, in any case. The record with the most
-steps counts; of two with as many, the one beside the checkpoints. Exit status: 0 nothing wrong, 1 something.
+checkpoint-500, whatever an alphabet says. A model beside the checkpoints counts where it had more steps. Otherwise it
+writes the result file, in any case. The record with the most steps counts; of two with as many, that of the checkpoint.
+Exit status: 0 nothing wrong, 1 something.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ PRODUCER = "check_training"
 STATE = "trainer_state.json"
 
 _CHECKPOINT = re.compile(r"checkpoint-(\d+)")
+_MODELS = ("model.safetensors", "model.safetensors.index.json", "pytorch_model.bin")
 _LARGEST_STATE = 256 << 20
 
 
@@ -64,15 +66,19 @@ def checkpoints(run: str) -> List[Checkpoint]:
 
 
 def newest(run: str) -> Checkpoint:
-    """The checkpoint that was written last.
+    """What was saved last: a checkpoint, or the whole run where that holds a model of more steps.
 
     Raises:
         Failed: When there is none.
     """
     found = checkpoints(run)
+    last = found[-1] if found else Checkpoint("", -1)
+    if os.path.isfile(os.path.join(run, STATE)) and any(os.path.isfile(os.path.join(run, name)) for name in _MODELS):
+        own = Checkpoint(run, read_state(run)["global_step"])
+        return own if own.step > last.step else last
     if not found:
         raise Failed(f"{run}: no checkpoint-N")
-    return found[-1]
+    return last
 
 
 def read_state(folder: str) -> Dict[str, Any]:

@@ -82,6 +82,19 @@ def test_the_newest_checkpoint_is_the_one_with_the_highest_number(trained: Run) 
     assert (done.returncode, done.stdout.strip()) == (0, str(trained.last))
 
 
+@pytest.mark.parametrize(
+    ("steps", "weights", "own"), [(STEPS + 1, True, True), (STEPS, True, False), (9999, False, False)]
+)
+def test_a_model_beside_the_checkpoints_is_newest_only_with_more_steps(
+    trained: Run, steps: int, weights: bool, own: bool
+) -> None:
+    write_state(trained.folder, steps)
+    if weights:
+        (trained.folder / "model.safetensors").touch()
+    done = run("check_training.py", trained.folder, "--newest", cwd=trained.root)
+    assert done.stdout.strip() == str(trained.folder if own else trained.last)
+
+
 def test_no_checkpoint_is_said_and_is_a_failure(tmp_path: Path) -> None:
     done = run("check_training.py", tmp_path, "--newest", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
