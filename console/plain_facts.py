@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from backends.quoting import quote
+from console.release.policy_words import usage
 from console.release.state import Attempt, GateRecord, Stage, StageStatus
 from console.safe_text import safe
 from console.snapshot import LiveJob, Snapshot, WatchedFile
@@ -36,6 +37,8 @@ def facts(snapshot: Snapshot, run_dir: Path, now: datetime) -> Iterator[str]:
     yield _conductor_line(snapshot, run_dir)
     yield link_line(snapshot, now)
     yield f"Interventions: {run.interventions}"
+    if run.policy:
+        yield f"Policy {safe(str(run.policy['id']))}: used {safe(usage(run.policy))}"
     yield from problem_lines(snapshot)
     for stage in run.stages:
         yield from _stage(snapshot, stage, now)

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 from backends.errors import CouldNotAsk, NeedsOperator
@@ -27,6 +28,7 @@ from console.release.decisions import (
     PassStage,
     Probe,
     Propose,
+    ProposePolicy,
     Reconcile,
     StartStage,
     Step,
@@ -94,7 +96,7 @@ class Conductor:
         self.signers = signers
         self.live = live.Live()
         self.session = decisions.Session()
-        self.plan = make_plan(release)
+        self.plan = replace(make_plan(release), policy=approve == "none" and release.spec.bounds is not None)
         self._connect = connect
         self.monotonic = monotonic
         self._connection: Connection | None = None
@@ -228,6 +230,8 @@ class Conductor:
                 await steps.check_target(self)
             case Propose(task, attempt, change):
                 steps.propose(self, task, attempt, change)
+            case ProposePolicy(attempt, change):
+                steps.propose_policy(self, attempt, change)
             case AwaitDecision(name):
                 await taking.await_decision(self, name)
             case Submit(name):

@@ -16,6 +16,9 @@ TARGET_CHECK = "stage_target"
 """Name under which a target that was found, not staged by a job, is judged."""
 
 
+POLICY = "policy"
+"""The task under which a policy stands in the stage setup."""
+
 IN_VAIN = 3
 """After so many attempts in a row that never reached the scheduler, a person must look."""
 
@@ -36,10 +39,12 @@ class Plan:
     Attributes:
         tasks: In order; those that an existing drafter makes unnecessary are not in it.
         freeze_job_above: Size of an export in bytes above which the freeze is a job of its own.
+        policy: Whether a policy is asked for before the first job.
     """
 
     tasks: tuple[PlannedTask, ...]
     freeze_job_above: int
+    policy: bool = False
 
     def of(self, stage: str) -> tuple[PlannedTask, ...]:
         """The tasks of one stage."""
@@ -98,6 +103,14 @@ class Propose(Step):
     """Put a job into the queue; `change` says in words why, and in what it differs from the attempt before."""
 
     task: PlannedTask
+    attempt: int
+    change: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposePolicy(Step):
+    """Put the policy into the queue, which approves jobs within its bounds once it is approved itself."""
+
     attempt: int
     change: str = ""
 
@@ -204,7 +217,9 @@ def next_step(state: RunState, plan: Plan, session: Session) -> Step:
     if stage.status is StageStatus.NOT_STARTED:
         return StartStage(stage.name)
     if stage.name == "setup":
-        return PassStage("setup") if state.setup else Probe()
+        if not state.setup:
+            return Probe()
+        return (_policy(stage) if plan.policy else None) or PassStage("setup")
     if stage.name == "stage_target":
         return _target(state, plan, stage)
     if stage.name == "freeze":
@@ -215,6 +230,18 @@ def next_step(state: RunState, plan: Plan, session: Session) -> Step:
     if stage.name == "closeout":
         return Close(ReleaseVerdict.DRAFTER_READY, "", "every gate passed")
     return _tasks(plan, stage)
+
+
+def _policy(stage: Stage) -> Step | None:
+    """What the policy needs; None when it was decided on, or came to nothing: then every job is asked about."""
+    attempt = stage.latest(POLICY)
+    if attempt is None:
+        return ProposePolicy(1)
+    if attempt.outcome is Outcome.PROPOSED:
+        return AwaitDecision(attempt.id)
+    if attempt.outcome is Outcome.INVALIDATED and not _in_vain(stage, PlannedTask(stage.name, POLICY, ())):
+        return ProposePolicy(attempt.attempt + 1, f"attempt {attempt.attempt} was invalidated: {attempt.said}")
+    return None
 
 
 def _target(state: RunState, plan: Plan, stage: Stage) -> Step:

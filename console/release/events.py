@@ -111,6 +111,12 @@ _DECISIONS = {
 
 
 def _job_decided(state: RunState, data: Data, entry: Entry) -> RunState:
+    if data.get("policy"):
+        own = {"id": data["id"], "digest": data["digest"], "since": entry.time, "jobs": 0, "gpu_seconds": 0}
+        state = replace(state, policy={**own, **data["policy"]})
+    elif data.get("takes") and data["takes"].get("policy") == state.policy.get("id"):
+        both = {key: state.policy[key] + data["takes"][key] for key in ("jobs", "gpu_seconds")}
+        state = replace(state, policy={**state.policy, **both})
     return _change(
         state,
         data["id"],

@@ -54,7 +54,7 @@ class ExactJob(_Frozen):
         stage: Stage of the flow.
         task: Task within the stage.
         attempt: 1 for the first job of the task.
-        kind: "sbatch".
+        kind: "sbatch", or "policy" for what is only decided on and never submitted.
         summary: What it does, in one line.
         cluster: Name in clusters.yaml.
         host: Login node.
@@ -89,7 +89,7 @@ class ExactJob(_Frozen):
     stage: _Name
     task: _Name
     attempt: int = Field(ge=1)
-    kind: Literal["sbatch"] = "sbatch"
+    kind: Literal["sbatch", "policy"] = "sbatch"
     summary: str
     cluster: str
     host: str
@@ -147,7 +147,9 @@ class ExactJob(_Frozen):
         return self.gpus * self.limit_s / 3600
 
     def sbatch_options(self) -> tuple[str, ...]:
-        """The options of sbatch, in order, as they are passed and as they are shown."""
+        """The options of sbatch, in order, as they are passed and shown; none for what is never submitted."""
+        if self.kind != "sbatch":
+            return ()
         if self.stage == ASKED:
             # With arguments the script has to be named, and standard input is where it comes from.
             script = ("/dev/stdin", *self.arguments) if self.arguments else ()

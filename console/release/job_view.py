@@ -74,6 +74,8 @@ def job_sections(
         uploads: Bytes of the files that travel with the job; when given, their text is shown too.
     """
     about = background or Background()
+    if job.kind != "sbatch":
+        return _policy_sections(job, about)
     sections = [
         ("Job", _what(job, about)),
         ("Attention", attention(job)),
@@ -92,6 +94,24 @@ def job_sections(
         text = decode(data)
         sections.append((f"File {line_text(name)} ({_count_lines(text)})", numbered(text)))
     sections.append(("What an OK covers", _identity(job)))
+    return tuple((title, lines) for title, lines in sections if lines)
+
+
+def _policy_sections(job: ExactJob, about: Background) -> tuple[Section, ...]:
+    """A policy in words and word for word; what is none in its exact form is shown as that, and covers nothing."""
+    from console.release.policy import of_job
+
+    found = of_job(job)
+    no = "this is NOT a policy in its exact form; it covers nothing, whoever approves it"
+    words = (no, line_text(repr(job))) if found is None else tuple(map(line_text, found.words()))
+    sections = [
+        ("Policy", _what(job, about)),
+        ("Attention", attention(job)),
+        ("Who may decide, and until when", tuple(map(line_text, about.terms))),
+        ("What is approved with it", words),
+        (f"The policy, word for word ({_count_lines(job.script)})", numbered(job.script)),
+        ("What an OK covers", _identity(job)),
+    ]
     return tuple((title, lines) for title, lines in sections if lines)
 
 

@@ -15,6 +15,7 @@ from console.release.clusters import Cluster
 from console.release.decisions import Plan, PlannedTask
 from console.release.fit import fit_task, nodes_of
 from console.release.job import ExactJob, UploadRef, build_script, refuse_secrets
+from console.release.policy import Policy, to_job
 from console.release.recipe import Recipe, RenderedTask, Task, expand, render_task, resolve_values, size_task
 from console.release.spec import ReleaseSpec
 from console.release.state import Attempt, Outcome, RunState
@@ -242,23 +243,45 @@ def put_in_queue(
 ) -> queue.Proposal:
     """Propose a job; one that was published just before a crash is taken up again instead of proposed twice."""
     proposal_id = f"{len(state.attempts) + 1:03d}-{planned.task}-{attempt}"
-    left = _left_over(release, state, planned, attempt, proposal_id)
+    left = _left_over(release, lambda token: build_job(release, state, planned, attempt, token)[0], proposal_id)
     if left is not None:
         return left
     job, uploads = build_job(release, state, planned, attempt, new_token())
     return queue.propose(release.run_dir, proposal_id, job, uploads, proposer="conductor", time=now, change=change)
 
 
-def _left_over(
-    release: Release, state: RunState, planned: PlannedTask, attempt: int, proposal_id: str
-) -> queue.Proposal | None:
+def put_policy_in_queue(
+    release: Release,
+    state: RunState,
+    attempt: int,
+    change: str,
+    now: datetime,
+    new_token: Callable[[], str] = lambda: secrets.token_hex(8),
+) -> queue.Proposal:
+    """Propose the policy of a release; one from just before a crash is taken up again."""
+    bounds, cluster = release.spec.bounds, release.cluster
+    assert bounds is not None, "a policy is asked for only where there are bounds"
+    made = Policy(
+        run_id=release.run_id, cluster=cluster.name, host=cluster.login_node, port=cluster.port, user=cluster.user,
+        account=cluster.account or "", qos=cluster.qos or "", partition=bounds.partition, image=bounds.image or "",
+        stages=bounds.stages, jobs=bounds.jobs, gpu_seconds=bounds.gpu_hours * 3600, days=bounds.days,
+    )  # fmt: skip
+    proposal_id = f"{len(state.attempts) + 1:03d}-policy-{attempt}"
+    left = _left_over(release, lambda token: to_job(made, attempt, token), proposal_id)
+    if left is not None:
+        return left
+    job = to_job(made, attempt, new_token())
+    return queue.propose(release.run_dir, proposal_id, job, {}, proposer="conductor", time=now, change=change)
+
+
+def _left_over(release: Release, build: Callable[[str], ExactJob], proposal_id: str) -> queue.Proposal | None:
     """A proposal of this id that the log does not know: ours from before a crash, or set aside."""
     path = release.run_dir / "submissions" / proposal_id
     if not path.exists():
         return None
     try:
         proposal = queue.load(release.run_dir, proposal_id)
-        again, _ = build_job(release, state, planned, attempt, proposal.job().token)
+        again = build(proposal.job().token)
         if again.digest == proposal.digest:
             return proposal
     except Exception as error:  # whatever lies there is not what this release would propose

@@ -32,17 +32,19 @@ class Rules:
         proposer_may_approve: Whether the account that laid a job into the queue may approve it.
         decide_within_s: So many seconds after the proposal it expires; None for never.
         signed: Whether every decision must be signed with the operator's SSH key.
+        bounds: Within which bounds a policy may be proposed, in words; empty for none.
     """
 
     approvals: int = 1
     proposer_may_approve: bool = True
     decide_within_s: int | None = None
     signed: bool = False
+    bounds: str = ""
 
     @property
     def of_people(self) -> bool:
-        """Whether only people can follow them; a policy is no account, and has no key."""
-        return self.about_accounts or self.signed
+        """Whether only people can follow them: a policy is no account, and has a signature only if it has bounds."""
+        return self.about_accounts or (self.signed and not self.bounds)
 
     @property
     def about_accounts(self) -> bool:
@@ -53,7 +55,7 @@ class Rules:
         """The rules that only people can follow, as fields of release.yaml; empty where there is none."""
         found = [f"approvals is {self.approvals}"] if self.approvals > 1 else []
         found += [] if self.proposer_may_approve else ["proposer_may_approve is false"]
-        found += ["signed_decisions is true"] if self.signed else []
+        found += ["signed_decisions is true without bounds"] if self.signed and not self.bounds else []
         return " and ".join(found)
 
     def inputs(self) -> dict[str, Any]:
@@ -67,6 +69,8 @@ class Rules:
             found["decide_within"] = f"{self.decide_within_s}s"
         if self.signed:
             found["signed_decisions"] = True
+        if self.bounds:
+            found["bounds"] = self.bounds
         return found
 
     def words(self) -> tuple[str, ...]:
@@ -91,6 +95,7 @@ def rules_of(inputs: Mapping[str, Any]) -> Rules:
         bool(inputs.get("proposer_may_approve", True)),
         None if within is None else seconds_of_span(str(within)),
         bool(inputs.get("signed_decisions", False)),
+        str(inputs.get("bounds", "")),
     )
 
 
@@ -168,6 +173,8 @@ def unsigned(rules: Rules, decision: Decision) -> str:
     """Why a decision does not count for want of a signature; empty when it has one or needs none."""
     if not rules.signed or decision.signature or decision.decision == EXPIRED:
         return ""
+    if decision.operator == "policy" and rules.bounds:
+        return ""  # the policy itself was signed, and what it covers is counted afresh before it counts
     return f"the rules of this release ask for signed decisions, and that of {decision.operator} is not signed"
 
 

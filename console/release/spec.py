@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PlainValidator, ValidationInfo, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo, field_validator
 
 from console.release.rules import SPAN, Rules, seconds_of_span
 from console.release.validation import ClusterPath, Input, Name, Scalar, Text, cluster_path, refusal, validate, visible
@@ -19,6 +19,7 @@ Algorithm = Literal["dflash", "dflash2"]
 Budget = Literal["dev", "full"]
 ApproveSubmissions = Literal["each", "none"]
 Approvals = Literal[1, 2]
+JobStage = Literal["stage_target", "train", "freeze", "bench"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,40 @@ class CatalogChoice(Input):
     drafter: Text | None = None
 
 
+def _pinned(value: str) -> str:
+    if not re.fullmatch(r"[^@\s]+@sha256:[0-9a-f]{64}", value):
+        raise refusal("an image with its digest (name@sha256:...)", "a tag or a path can come to mean other bytes")
+    return value
+
+
+class Bounds(Input):
+    """Within which bounds jobs may be approved without asking, once the operator approved exactly these.
+
+    Attributes:
+        stages: Stages whose jobs are covered.
+        partition: The one partition.
+        image: The one container image, with its digest; None for jobs without one.
+        jobs: So many jobs at most.
+        gpu_hours: So many GPU hours at most, as asked for.
+        days: For so many days after the policy was approved.
+    """
+
+    stages: Annotated[tuple[JobStage, ...], Field(strict=False, min_length=1)]
+    partition: Text
+    image: Annotated[Text, AfterValidator(_pinned)] | None = None
+    jobs: Annotated[int, Field(ge=1, le=1000)]
+    gpu_hours: Annotated[int, Field(ge=0, le=1_000_000)]
+    days: Annotated[int, Field(ge=1, le=365)]
+
+    def words(self) -> str:
+        """The bounds in one line."""
+        image = f", image {self.image}" if self.image else ""
+        return (
+            f"{', '.join(self.stages)} on partition {self.partition}{image}: at most {self.jobs} jobs, "
+            f"{self.gpu_hours} GPU hours, {self.days} days"
+        )
+
+
 class ReleaseSpec(Input):
     """What the operator asked for.
 
@@ -122,6 +157,7 @@ class ReleaseSpec(Input):
         approvals: So many different accounts must approve each job: 1 or 2.
         proposer_may_approve: Whether the account that proposed a job may approve it.
         signed_decisions: Whether a decision counts only with the SSH signature of the operator who made it.
+        bounds: With `approve_submissions: none`: what a policy may cover, which the operator approves before any job.
         approve_submissions: `each`: every job waits for an OK. `none`: jobs are submitted as proposed.
         overrides: Recipe values that this release sets differently.
         recipe: Name of a built-in recipe, or absolute path of a recipe's folder; None to choose by algorithm.
@@ -140,6 +176,7 @@ class ReleaseSpec(Input):
     approvals: Annotated[Approvals, BeforeValidator(_approvals), Field(description="1 or 2")] = 1
     proposer_may_approve: bool = True
     signed_decisions: bool = False
+    bounds: Bounds | None = None
     approve_submissions: ApproveSubmissions = "each"
     overrides: Mapping[Name, Value] = {}
     recipe: Text | None = None
@@ -169,7 +206,9 @@ class ReleaseSpec(Input):
     @classmethod
     def _check_approve(cls, value: str, info: ValidationInfo) -> str:
         signed = info.data.get("signed_decisions", False)
-        asked = Rules(info.data.get("approvals", 1), info.data.get("proposer_may_approve", True), signed=signed)
+        bounds = "given" if info.data.get("bounds") is not None else ""
+        approvals, proposer = info.data.get("approvals", 1), info.data.get("proposer_may_approve", True)
+        asked = Rules(approvals, proposer, signed=signed, bounds=bounds)
         if value == "none" and asked.of_people:
             raise refusal("each", f"approve_submissions cannot be none where {asked.asks_for_people()}")
         return value
@@ -185,8 +224,9 @@ class ReleaseSpec(Input):
     @property
     def rules(self) -> Rules:
         """Who may decide, and for how long."""
+        bounds = "" if self.bounds is None else self.bounds.words()
         within = None if self.decide_within is None else seconds_of_span(self.decide_within)
-        return Rules(self.approvals, self.proposer_may_approve, within, self.signed_decisions)
+        return Rules(self.approvals, self.proposer_may_approve, within, self.signed_decisions, bounds)
 
     @property
     def from_hub(self) -> bool:

@@ -195,6 +195,7 @@ class RunState:
         asked: Jobs that other programs asked for; they belong to no stage, and no verdict rests on them.
         refused: Proposals of other programs that were none, by their names.
         refusals: Name and reason of each of them.
+        policy: The policy that was approved (id, digest, since, its limits) and how much of it is used; empty without.
         entries: How many entries the log has, `head` the hash of the last.
     """
 
@@ -212,6 +213,7 @@ class RunState:
     asked: tuple[Attempt, ...] = ()
     refused: tuple[str, ...] = ()
     refusals: tuple[tuple[str, str], ...] = ()
+    policy: Mapping[str, Any] = field(default_factory=dict)
     interventions: int = 0
     started_at: str = ""
     updated_at: str = ""

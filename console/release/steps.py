@@ -88,6 +88,14 @@ def propose(conductor: Conductor, task: PlannedTask, number: int, change: str) -
     log_proposal(writer, proposal, job, f"Proposed {proposal.id}: {job.summary}{why}; digest {job.digest}")
 
 
+def propose_policy(conductor: Conductor, number: int, change: str) -> None:
+    """Put the policy into the queue and log it."""
+    writer = conductor.writer
+    proposal = proposing.put_policy_in_queue(conductor.release, writer.state, number, change, writer.clock())
+    job = proposal.job()
+    log_proposal(writer, proposal, job, f"Proposed {proposal.id}: {job.summary}; digest {job.digest}")
+
+
 async def reconcile(conductor: Conductor, name: str) -> None:
     """Ask what became of a submission until it is known, showing what is asked of whom."""
     current = attempt(conductor, name)

@@ -16,6 +16,7 @@ from backends.slurm.model import Accepted, NotSubmitted, Refused, SubmitOutcome,
 from console.release import deciding, effects, queue, rules, signing
 from console.release.job import ExactJob, JobError
 from console.release.journal import Entry
+from console.release.policy import POLICY
 from console.release.ports import Scheduler
 from console.release.signing import Signers
 from console.release.state import Attempt
@@ -51,6 +52,8 @@ def check_approved(attempt: Attempt, proposal: queue.Proposal, decision: queue.D
         proposal.uploads()
     except (JobError, queue.QueueError) as error:
         raise Invalid(str(error)) from None
+    if job.kind != "sbatch":
+        raise Invalid(f"it is a {job.kind}, which is never submitted")
     if (job.stage, job.task, job.attempt, job.token) != (attempt.stage, attempt.task, attempt.attempt, attempt.token):
         raise Invalid("job.json is a job of another attempt")
     return job
@@ -137,6 +140,8 @@ async def _against_signature(
 ) -> str:
     """The signature again, as of when the decision was taken: the file could be another one by now."""
     asked = rules.rules_of(writer.state.inputs)
+    if decision.operator == POLICY and attempt.decided_by != POLICY:
+        return "the decision that lies there is by a policy, and the log has another"
     at = datetime.fromisoformat(attempt.decided_at)
     return await signing.against(asked, signers, proposal, decision, writer.state.run_id, at)
 

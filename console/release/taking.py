@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from console.release import deciding, queue, rules, signing, submission
-from console.release.job import ExactJob
-from console.release.state import Attempt
+from console.release import deciding, policing, policy, queue, rules, signing, submission
+from console.release.job import ExactJob, JobError
+from console.release.policing import Covered
+from console.release.policy import Used
+from console.release.state import ASKED, Attempt
 from console.release.writer import CONDUCTOR, RunWriter
 
 if TYPE_CHECKING:
@@ -150,7 +152,14 @@ async def _log_decision(conductor: Conductor, current: Attempt, decision: queue.
     if problem:
         _record_decision(conductor, current, "invalidated", CONDUCTOR, problem, decision)
         return
-    by = "policy" if decision.operator == "policy" else f"operator:{decision.operator}"
+    if decision.operator == policy.POLICY:
+        found = _decided_by_policy(conductor, current)
+        if found.problem:
+            _record_decision(conductor, current, "invalidated", CONDUCTOR, found.problem, decision)
+            return
+        _record_decision(conductor, current, decision.decision, policy.POLICY, decision.reason, decision, found.takes)
+        return
+    by = f"operator:{decision.operator}"
     _record_decision(conductor, current, decision.decision, by, decision.reason, decision)
 
 
@@ -167,13 +176,53 @@ async def _against_signature(conductor: Conductor, current: Attempt, decision: q
 
 
 def _approve_by_policy(conductor: Conductor, proposal: queue.Proposal, current: Attempt) -> None:
-    stamp = f"{conductor.writer.clock():%Y-%m-%dT%H:%M:%SZ}"
+    if current.kind == policy.KIND:
+        return  # a policy is a person's to approve
+    writer = conductor.writer
     reason = "approve_submissions is none"
+    if rules.rules_of(writer.state.inputs).bounds:
+        found = _covered(conductor, proposal)
+        if found.problem:
+            _ask_instead(writer, current, found.problem)
+            return
+        reason = found.words
+    stamp = rules.stamp(writer.clock())
     decision = queue.Decision(proposal.id, current.digest, queue.APPROVED, "policy", reason, stamp, "conductor")
     try:
         deciding.decide(conductor.writer.run_dir, decision)
     except queue.AlreadyDecided:
         return
+
+
+def _covered(conductor: Conductor, proposal: queue.Proposal) -> Covered:
+    """What the policy says to a job now."""
+    writer = conductor.writer
+    try:
+        job = proposal.job()
+    except JobError as error:
+        return Covered(str(error))
+    return policing.covered(writer.run_dir, writer.state.policy, job, writer.clock())
+
+
+def _ask_instead(writer: RunWriter, current: Attempt, why: str) -> None:
+    """Say, once, that a job is outside the policy and waits for a person."""
+    if any(item.data["event"] == "outside_policy" and item.data["id"] == current.id for item in writer.entries):
+        return
+    text = f"{current.id} is outside the policy and waits for a decision: {why}"
+    writer.record("outside_policy", text, stage=current.stage, id=current.id, digest=current.digest, reason=why)
+
+
+def _decided_by_policy(conductor: Conductor, current: Attempt) -> Covered:
+    """Whether a decision that names the policy as its maker counts: anybody can write such a file."""
+    asked = rules.rules_of(conductor.writer.state.inputs)
+    if current.kind == policy.KIND or current.stage == ASKED:
+        return Covered("no policy decides on it")
+    if not asked.bounds:
+        return Covered("")
+    try:
+        return _covered(conductor, _as_proposed(conductor, current))
+    except queue.QueueError as error:
+        return Covered(str(error))
 
 
 def _as_proposed(conductor: Conductor, current: Attempt) -> queue.Proposal:
@@ -223,7 +272,13 @@ async def _decision(conductor: Conductor, proposed: Attempt) -> queue.Decision |
 
 
 def _record_decision(
-    conductor: Conductor, current: Attempt, word: str, by: str, reason: str, decision: queue.Decision | None
+    conductor: Conductor,
+    current: Attempt,
+    word: str,
+    by: str,
+    reason: str,
+    decision: queue.Decision | None,
+    takes: Used | None = None,
 ) -> None:
     human = word == queue.REJECTED
     said = f": {reason}" if reason else ""
@@ -242,7 +297,20 @@ def _record_decision(
         reason=reason,
         receipt=None if decision is None else decision.to_json(),
         **_accounts(conductor, current),
+        **_of_policy(conductor, current, word, takes),
     )
+
+
+def _of_policy(conductor: Conductor, current: Attempt, word: str, takes: Used | None) -> dict[str, Any]:
+    """What a decision does to the policy: it becomes the one that stands, or a part of it is used up."""
+    state = conductor.writer.state
+    if current.kind == policy.KIND and word == queue.APPROVED:
+        made = policing.read(conductor.writer.run_dir, {"id": current.id, "digest": current.digest})
+        # What is no policy in its exact form covers nothing, whoever approved it.
+        return {} if isinstance(made, str) else {"policy": policy.limits(made, conductor.writer.clock())}
+    if takes is not None and state.policy:
+        return {"takes": {"policy": state.policy["id"], "jobs": takes.jobs, "gpu_seconds": takes.gpu_seconds}}
+    return {}
 
 
 def _accounts(conductor: Conductor, current: Attempt) -> dict[str, Any]:

@@ -94,6 +94,8 @@ def _banner(job: ExactJob, odd: tuple[str, ...]) -> Line:
     if odd:
         more = f", and {len(odd) - 1} more" if len(odd) > 1 else ""
         warning = (Span(f" ▲ {odd[0]}{more} ", "chip-waiting"), Span("  "))
+    if job.kind != "sbatch":
+        return (*warning, Span("a policy: jobs within it are not asked about  "), foreign(job.summary, "strong"))
     size = (
         f"{job.nodes} node{'s' if job.nodes > 1 else ''}, {job.gpus} GPUs, {job.time} = {job.gpu_hours:.2f} GPU hours"
     )

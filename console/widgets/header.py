@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from console.release.policy_words import usage
 from console.release.state import Outcome
 from console.safe_text import safe
 from console.settings import Production
@@ -126,6 +127,8 @@ def _life_line(facts: Facts, width: int) -> Line:
         (4, (Span("files ", "muted"), Span(_files(snapshot)))),
         (0, _interventions(human)),
     ]
+    if snapshot.run.policy:
+        parts.insert(-1, (1, (Span("policy ", "muted"), foreign(usage(snapshot.run.policy)))))
     while len(parts) > 3 and sum(cells(part) + 2 for _, part in parts) - 2 > width:
         parts.remove(max(parts, key=lambda part: part[0]))
     line: list[Span] = []

@@ -37,6 +37,7 @@ def admit(proposal: queue.Proposal, state: RunState, cluster: Cluster) -> ExactJ
         raise JobError(str(error)) from None
     root = f"{cluster.workspace}/gonogo/{state.run_id}"
     wanted = {
+        "kind": "sbatch",
         "stage": ASKED,
         "attempt": 1,
         "run_id": state.run_id,

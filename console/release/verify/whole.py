@@ -11,6 +11,7 @@ from console.release.signing import Signers
 from console.release.state import RunState, fold
 from console.release.verify.facts import Fact, Facts, not_checked, ok, told, wrong
 from console.release.verify.folder import check_results, check_submissions, check_top
+from console.release.verify.policies import check_policies
 from console.release.verify.verdicts import check_gates, check_verdict
 
 
@@ -42,6 +43,7 @@ def verify(run_dir: Path, signers: Signers | None = None) -> Facts:
         return
     yield from check_top(run_dir, state, entries)
     yield from check_submissions(run_dir, state, entries, signers)
+    yield from check_policies(run_dir, state, entries)
     yield from check_results(run_dir, entries)
     yield from check_gates(run_dir, entries)
     yield from check_verdict(state)
