@@ -127,9 +127,9 @@ class Verb(NamedTuple):
 AREAS = ("board", "jobs", "files", "log")
 """The four areas, in the order of their keys."""
 
-_INNER = ("approval", "jobs", "files", "log", "plots", "output", "help")
+_INNER = ("approval", "jobs", "files", "log", "plots", "output", "file", "help")
 # Where `n` goes to the next place that was found, it writes no note.
-_NOTES = ("board", "approval", "jobs", "files", "log")
+_NOTES = ("board", "approval", "jobs", "files", "log", "plots")
 _ATTEMPTS = ("board", "jobs")
 
 VERBS: tuple[Verb, ...] = (
@@ -162,6 +162,7 @@ VERBS: tuple[Verb, ...] = (
          ("output",), bar=3),
     Verb("wrap", "z", "wrap", "Show long lines whole over several rows, or each line in one.", ("output",), bar=2),
     Verb("exact", "v", "every byte", "Show also what colours text or moves the cursor, or leave it out.", ("output",)),
+    Verb("table", "v", "table/text", "Show the file as a table, or as the text that it is.", ("file",), bar=6),
     Verb("cancel", "c", "cancel…", "Cancel the job under the cursor on the cluster.", _ATTEMPTS, _cancel,
          bar=5, writes=True),
     Verb("retry", "r", "retry…", "Propose the failed attempt under the cursor again.", _ATTEMPTS, _retry,

@@ -20,6 +20,7 @@ ABOUT = {
     "approval": "One exact job, whole. Read it to its end, then approve it by typing its code, or reject it.",
     "jobs": "Every attempt with its job on the cluster, the newest first.",
     "files": "Result files on the cluster: those that are watched, and those that were read.",
+    "file": "One result file: the bytes that gates read, or those that are on the cluster now, as table or text.",
     "output": "What a job has written, as its conductor reads it from the cluster. ↻ counts states of a progress bar "
     "that were written over, ✂ marks a line that was cut, ── a place where bytes are missing.",
     "log": "The work log: every step, who did it and why, each entry chained to the one before.",

@@ -144,6 +144,10 @@ class ReplayFiles(Files, InReplay):
         elif not any(attempt.results for attempt in snapshot.run.attempts):
             nothing(rows, "no file had been read")
 
+    def open_file(self, attempt_id: str, kind: str) -> None:
+        """A file is not opened in a replay: the log holds its digest, and not its bytes."""
+        self.console.say("a replay shows the log only; `gonogo open` shows the file")
+
 
 class ReplayLog(Log, InReplay):
     """The log up to the moment."""

@@ -10,8 +10,9 @@ from textual.widget import Widget
 
 from console.screens.base import Area, bindings
 from console.snapshot import Snapshot
+from console.verbs import Verb, verb
 from console.widgets.ink import Line, Span, lay_out
-from console.widgets.job_rows import feed_note, file_heading, file_rows, job_detail, job_heading, job_rows
+from console.widgets.job_rows import SEPARATOR, feed_note, file_heading, file_rows, job_detail, job_heading, job_rows
 from console.widgets.lines import Lines, Rows
 from console.widgets.strips import Heading
 
@@ -85,3 +86,29 @@ class Files(Area):
         rows.build(lambda width: Rows(*file_rows(snapshot, now, width)))
         self.query_one("#feed", Heading).show(feed_line(snapshot, now, "files"))
         self.query_one("#head", Heading).show(lambda width: (Span(" "), *file_heading(width - 2)))
+
+    def verbs(self) -> list[Verb]:
+        """Those of every screen, and opening."""
+        return [*super().verbs(), verb("choose")]
+
+    def problem(self, item: Verb) -> str:
+        """Why a verb cannot be used now."""
+        if item.id == "choose" and not self.query_one("#rows", Lines).key:
+            return "there is no file"
+        return super().problem(item)
+
+    def do_choose(self) -> None:
+        """Open the file under the cursor."""
+        self.query_one("#rows", Lines).action_move("choose")
+
+    def on_lines_chosen(self, message: Lines.Chosen) -> None:
+        """Show the file that was chosen."""
+        message.stop()
+        attempt_id, _, kind = message.key.partition(SEPARATOR)
+        self.open_file(attempt_id, kind)
+
+    def open_file(self, attempt_id: str, kind: str) -> None:
+        """Show a result file."""
+        from console.screens.file import ResultFile
+
+        self.app.push_screen(ResultFile(attempt_id, kind))

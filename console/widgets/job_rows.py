@@ -38,6 +38,9 @@ _FILES = (
 )
 _FILES_SHORT = (Column("", 1), Column("kind", 0), Column("file", 13), Column("size", 8, right=True))
 
+SEPARATOR = "\n"
+"""Stands between attempt and kind in the key of a row."""
+
 READ = Mark("✓", "read", "passed")
 """A result file whose bytes were read and kept."""
 
@@ -163,9 +166,10 @@ def _all_files(snapshot: Snapshot, now: datetime) -> Iterator[_File]:
 def file_rows(snapshot: Snapshot, now: datetime, width: int, *, short: bool = False) -> Table:
     """Result files: first those that are watched, then those that were read, the newest first."""
     columns = _FILES_SHORT if short else _FILES
-    lines = [table_row(columns, _file_cells(file, columns), width) for file in _all_files(snapshot, now)]
+    files = list(_all_files(snapshot, now))
+    lines = [table_row(columns, _file_cells(file, columns), width) for file in files]
     return (
-        (lines, [str(index) for index in range(len(lines))])
+        (lines, [f"{file.attempt}{SEPARATOR}{file.kind}" for file in files])
         if lines
         else (
             [(Span("no file is watched, and none was read yet", "muted"),)],

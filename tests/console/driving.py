@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 from console import app as app_module
 from console.app import GonogoApp
 from console.screens import approval as approval_module
+from console.screens import file as file_module
 from console.screens import output as output_module
 from console.screens.approval import Approval
 from console.screens.base import Area
@@ -27,7 +28,7 @@ DEADLINE = 20.0
 
 app_module.REFRESH_SECONDS, app_module.LOOK_SECONDS = 0.01, 0.3
 approval_module.RETURN_SECONDS = 0.1
-output_module.POLL_SECONDS = 0.01
+output_module.POLL_SECONDS = file_module.POLL_SECONDS = 0.01
 
 
 NAMED = {"space": " ", "enter": "\r", "tab": "\t", "escape": "\x1b"}

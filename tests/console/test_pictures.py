@@ -71,6 +71,16 @@ async def open_output(driven: Console) -> None:
     driven.area.update_view()
 
 
+async def open_file(driven: Console) -> None:
+    output = Output(driven.run, "result-export_check")
+    checks = (
+        b'{"tensors": 12, "bytes": 40960, "config": {"hidden_size": 64, "rope_scaling": null}, "sha256": ["3f", "a0"]}'
+    )
+    output.write(checks)
+    await driven.press("3", "down", "enter")
+    await driven.until(lambda: "config.hidden_size" in driven.screen_text, "the file is read")
+
+
 PICTURES: dict[str, tuple[Callable[[Path], Run], Callable[[Console], Awaitable[None]]]] = {
     "board-waiting": (runs.waiting, nothing),
     "board-failed-gate": (runs.failed, nothing),
@@ -80,6 +90,7 @@ PICTURES: dict[str, tuple[Callable[[Path], Run], Callable[[Console], Awaitable[N
     "log": (runs.rejected, key("4")),
     "jobs": (runs.running, key("2")),
     "output": (writing, open_output),
+    "file": (runs.running, open_file),
     "files": (runs.running, key("3")),
     "help": (runs.waiting, key("question_mark")),
     "note": (runs.running, key("n")),

@@ -9,6 +9,7 @@ import pytest
 from console.app import GonogoApp
 from console.screens.approval import Approval
 from console.screens.board import Board
+from console.screens.file import ResultFile
 from console.screens.help import Help, help_text
 from console.screens.log import Log
 from console.screens.output import Output
@@ -28,6 +29,7 @@ SCREENS = {
     "log": Log,
     "plots": Plots,
     "output": Output,
+    "file": ResultFile,
     "help": Help,
 }
 
