@@ -151,6 +151,8 @@ VERBS: tuple[Verb, ...] = (
          bar=2),
     Verb("uploads", "u", "files too", "Show the text of the files that travel with the job, or only their digests.",
          ("approval",), bar=2),
+    Verb("filter", "slash", "filter", "Show only entries that have all words you type; stage:, actor:, kind: too.",
+         ("log",), bar=6, press="/"),
     Verb("interventions", "i", "human only", "Show all entries, or HUMAN_INTERVENTION only.", ("log",), bar=6),
     Verb("follow", "f", "follow", "Follow what is new, or stay where you are.", ("log", "output"), bar=5),
     Verb("output", "o", "output", "Show the output of the job under the cursor as it grows.", _ATTEMPTS, _output,

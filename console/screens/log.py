@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from datetime import datetime
 
 from textual.content import Content
 from textual.widget import Widget
+from textual.widgets import Input
 
+from console.log_filter import LogFilter, parse
 from console.release.journal import Entry, Kind
 from console.screens.base import Area, bindings
 from console.snapshot import UNREAD, LogView, Snapshot
@@ -16,6 +19,12 @@ from console.widgets.ink import Line, Span, foreign, lay_out
 from console.widgets.lines import Lines, Rows
 from console.widgets.log_rows import LogRows, entry_detail, log_heading
 from console.widgets.strips import Heading
+
+PART = 3000
+"""So many entries are looked through at once for a filter; a long log is gone through in parts."""
+
+PART_SECONDS = 0.05
+"""From one such part to the next."""
 
 
 class Log(Area):
@@ -30,10 +39,14 @@ class Log(Area):
         self._only_human = False
         self._human: list[int] = []
         self._looked_at = UNREAD
+        self._filter = LogFilter()
+        self._matches: list[int] = []
+        self._searched, self._searched_in = 0, UNREAD
 
     def compose_body(self) -> Iterable[Widget]:
         """State of the chain, headings, entries, the entry under the cursor."""
         yield Heading(id="chain")
+        yield Input(id="filter", placeholder="words  stage:…  actor:…  kind:…", compact=True)
         yield Heading(id="head")
         yield Lines(id="entries", cursor=True, follow=True, moved=self._moved)
         detail = Lines(id="entry")
@@ -51,10 +64,11 @@ class Log(Area):
         log = snapshot.log
         entries = self.entries
         self._find_human(log)
-        chosen = list(self._human) if self._only_human else None
+        self._go_through(log)
+        chosen = self._chosen(log)
         entries.show(LogRows(log, chosen))
         chain = chain_line(log, len(self._human), self._only_human, entries.follow)
-        self.query_one("#chain", Heading).show(chain)
+        self.query_one("#chain", Heading).show((*self.filter_words(log), *chain))
         self.query_one("#head", Heading).show(lambda width: (Span(" "), *log_heading(width - 2)))
         self._take_entry(log)
 
@@ -65,6 +79,71 @@ class Log(Area):
             self._human, count = [], 0
         self._human += [index for index in range(count, len(log)) if log[index].kind is Kind.HUMAN_INTERVENTION]
         self._looked_at = log
+
+    def on_mount(self) -> None:
+        """Go on through a long log while a filter is set."""
+        self.set_interval(PART_SECONDS, self._go_on, name="filter")
+
+    def _go_on(self) -> None:
+        session = self.console.session
+        if not self._filter.empty and self._searched < len(session.snapshot.log):
+            self.take(session.snapshot, session.clock.now())
+
+    def _go_through(self, log: LogView) -> None:
+        """Look through the next part of the log."""
+        if self._filter.empty:
+            return
+        if not (log.continues(self._searched_in) or self._searched_in.continues(log)):
+            self._matches, self._searched = [], 0
+        self._searched_in = log
+        end = min(len(log), self._searched + PART)
+        self._matches += [place for place in range(self._searched, end) if self._filter.shows(log[place])]
+        self._searched = max(self._searched, end)
+
+    def _chosen(self, log: LogView) -> list[int] | None:
+        """Positions of the entries that are shown; None for all."""
+        if not self._filter.empty:
+            return self._matches[: bisect_left(self._matches, len(log))]
+        return list(self._human) if self._only_human else None
+
+    def filter_words(self, log: LogView) -> Line:
+        """What a filter found, and how far it has looked."""
+        if self._filter.empty:
+            return ()
+        count = bisect_left(self._matches, len(log))
+        far = f", {self._searched} of {len(log)} looked through" if self._searched < len(log) else ""
+        return (Span(f"/ {count} found{far}  ", "key"),)
+
+    def _set_filter(self) -> None:
+        self._filter = parse(self.query_one("#filter", Input).value, human=self._only_human)
+        self._matches, self._searched, self._searched_in = [], 0, UNREAD
+        self._moved()
+
+    def do_filter(self) -> None:
+        """Type what to look for."""
+        field = self.query_one("#filter", Input)
+        field.display = True
+        self.set_focus(field)
+
+    async def do_back(self) -> None:
+        """Show all entries again, or go back."""
+        field = self.query_one("#filter", Input)
+        if not field.display:
+            await self.app.do_back()  # type: ignore[attr-defined]
+            return
+        field.value, field.display = "", False
+        self.set_focus(self.entries)
+        self._set_filter()
+
+    def on_input_changed(self, message: Input.Changed) -> None:
+        """Filter while somebody types."""
+        message.stop()
+        self._set_filter()
+
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        """Go to the entries that were found."""
+        message.stop()
+        self.set_focus(self.entries)
 
     def _take_entry(self, log: LogView) -> None:
         detail = self.query_one("#entry", Lines)
@@ -86,7 +165,7 @@ class Log(Area):
     def do_interventions(self) -> None:
         """Show all entries, or interventions only."""
         self._only_human = not self._only_human
-        self._moved()
+        self._set_filter()
 
     def do_follow(self) -> None:
         """Follow new entries, or stay."""

@@ -155,7 +155,7 @@ class ReplayLog(Log, InReplay):
     def take(self, snapshot: Snapshot, now: datetime) -> None:
         """Draw the log, and say how far it was checked."""
         super().take(snapshot, now)
-        self.query_one("#chain", Heading).show(self._chain(snapshot.log))
+        self.query_one("#chain", Heading).show((*self.filter_words(snapshot.log), *self._chain(snapshot.log)))
 
     def _find_human(self, log: LogView) -> None:
         # The index knows them: a log of any length is not read through for them.
