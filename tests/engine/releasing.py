@@ -21,7 +21,7 @@ from tests.engine.recipe import tiny_qwen
 RECIPE = Path(__file__).with_name("recipe")
 TARGET = "test/tiny-qwen3"
 REVISION = "0000001ca1ab1e0000000000000000000000c0de"
-RELEASE_TIMEOUT_S = 900
+RELEASE_TIMEOUT_S = 1500
 
 
 class Released(NamedTuple):

@@ -13,7 +13,7 @@ import pytest
 from tests.engine.recipe.tiny_qwen import WORDS
 from tests.engine.releasing import TARGET, Released, released
 
-pytestmark = [pytest.mark.timeout(1200), pytest.mark.xdist_group("engine")]
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.xdist_group("engine")]
 
 
 def gates(release: Released) -> list[tuple[str, bool]]:
