@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -28,7 +29,7 @@ class Plots(Area):
         super().__init__()
         self._reader: PlotReader | None = None
         self._seen: RunState | None = None
-        self._found: list[Drawn] = []
+        self._found: list[Drawn] | None = None
 
     def compose_body(self) -> Iterable[Widget]:
         """Where the numbers come from, and the plots."""
@@ -40,13 +41,26 @@ class Plots(Area):
         if self._reader is None:
             self._reader = PlotReader(self.console.session.run_dir)
         if snapshot.run != self._seen:
-            self._seen, self._found = snapshot.run, self._reader.read(snapshot.run)
+            self._seen = snapshot.run
+            work = self._read(self._reader, snapshot.run)
+            self.run_worker(work, group="plots", exclusive=True, exit_on_error=False, description="read result files")
+        self._draw(now)
+
+    async def _read(self, reader: PlotReader, run: RunState) -> None:
+        """Read in a thread: a result file may be large, and the screen stays quick."""
+        self._found = await asyncio.to_thread(reader.read, run)
+        self._draw(self.console.session.clock.now())
+
+    def _draw(self, now: datetime) -> None:
         found, height = self._found, max(4, min(12, self.size.height // 5))
         self.query_one("#source", Heading).show(_source(found))
-        self.query_one("#plots", Lines).build(lambda width: Rows(rows(found, now, width, height)))
+        if found is not None:
+            self.query_one("#plots", Lines).build(lambda width: Rows(rows(found, now, width, height)))
 
 
-def _source(found: list[Drawn]) -> Line:
+def _source(found: list[Drawn] | None) -> Line:
+    if found is None:
+        return (Span("… reading the result files", "muted"),)
     count = sum(len(drawn.plots) for drawn in found)
     text = f"{count} {'plot' if count == 1 else 'plots'} from the result files that were read, of the newest attempts"
     return (Span(f"· {text}", "muted"),)
