@@ -127,12 +127,12 @@ def ask(
 
 def _script_on_stdin(line: Sequence[str]) -> bytes | None:
     """What stands on standard input, where the script comes from there; anything else there is not ours to read."""
-    from console.release.asking.building import reads_stdin
+    from console.release.asking.building import MAX_SCRIPT_BYTES, reads_stdin
     from console.release.asking.sbatch_line import read_line
 
     if not reads_stdin(read_line(line)) or sys.stdin is None or sys.stdin.isatty():
         return None
-    return sys.stdin.buffer.read()
+    return sys.stdin.buffer.read(MAX_SCRIPT_BYTES + 1)
 
 
 def follow(run_dir: Path, name: str, wait_s: float | None, *, once: bool = False) -> dict[str, Any]:
@@ -187,11 +187,12 @@ def _uploads(names: Sequence[str]) -> dict[str, bytes]:
     for name in names:
         path = Path(name)
         try:
-            if path.stat().st_size > MAX_UPLOAD_BYTES:
-                raise InputError(Problem(name, "size", f"at most {MAX_UPLOAD_BYTES} bytes", str(path.stat().st_size)))
-            data = path.read_bytes()
+            with path.open("rb") as stream:
+                data = stream.read(MAX_UPLOAD_BYTES + 1)
         except OSError as error:
             raise InputError(Problem(name, "upload", "a file that can be read", str(error.strerror))) from None
+        if len(data) > MAX_UPLOAD_BYTES:
+            raise InputError(Problem(name, "size", f"at most {MAX_UPLOAD_BYTES} bytes", "more"))
         if path.name in found:
             raise InputError(Problem(name, "upload", "files of different names", f"{path.name} twice"))
         found[path.name] = data

@@ -37,9 +37,9 @@ def decide(run_dir: Path, decision: Decision) -> bool:
 
     Raises:
         AlreadyDecided: When there is one, or the time for one was up.
-        QueueError: When the proposal is gone or is not the one that was shown, its time is up, a rejection gives no
-            reason, the rules of the release let this account not approve it or ask for a signature that is not there,
-            or nobody can say what they are.
+        QueueError: When the proposal or a file of it is gone or is not the one that was shown, its time is up, a
+            rejection gives no reason, the rules of the release let this account not approve it or ask for a signature
+            that is not there, or nobody can say what they are.
     """
     proposal = load(run_dir, decision.id)
     standing = decision_of(proposal)
@@ -54,6 +54,8 @@ def decide(run_dir: Path, decision: Decision) -> bool:
         raise QueueError(f"{decision.id}: {decision.decision!r} is no decision; it is approved or rejected")
     if decision.decision == REJECTED and not decision.reason.strip():
         raise QueueError(f"{decision.id}: a rejection needs a reason, which goes back to the proposer")
+    if decision.decision == APPROVED:
+        _require_files(proposal)
     rules, expires_at = _terms(run_dir, proposal)
     if not decided_in_time(decision, expires_at):
         raise QueueError(f"{decision.id}: its time was up at {expires_at}; it expires, and nobody can decide on it")
@@ -67,6 +69,16 @@ def decide(run_dir: Path, decision: Decision) -> bool:
         raise QueueError(f"{decision.id}: {problem}")
     _create(proposal, decision)
     return True
+
+
+def _require_files(proposal: Proposal) -> None:
+    """Make sure that the job is one and that what travels along is what it names: an OK covers that, too."""
+    from console.release.job import JobError
+
+    try:
+        proposal.uploads()
+    except JobError as error:
+        raise QueueError(f"{proposal.id}: {error}") from None
 
 
 def _terms(run_dir: Path, proposal: Proposal) -> tuple[Rules, str]:

@@ -40,7 +40,7 @@ A_RUN = 150
 
 _RECORDED = [*(line for line in taken()), *(line for _, line in refused())]
 _TRICKS: tuple[Any, ...] = (
-    "", "approved", "ask-1", "../decision.json", "/etc/passwd", "\x1b[2J", "\u202e", "\ud800", "a\nb", "x" * 5000,
+    "", "approved", "ask-1", "/dev/zero", "../decision.json", "\x1b[2J", "\u202e", "\ud800", "a\nb", "x" * 5000,
     "--uid=0", "--wait", "#!/bin/sh\n", "#SBATCH hetjob", ":", "NaN", "1e999", None, True, -1, 0, 2**64, 1.5,
     [], {}, [[]], {"decision": "approved"},
 )  # fmt: skip

@@ -107,14 +107,22 @@ def _script_bytes(line: Line, stdin: bytes | None, folder: Path) -> bytes:
     if not reads_stdin(line):
         path = folder / line.words[0]
         try:
-            if path.stat().st_size > MAX_SCRIPT_BYTES:
-                raise refuse("script", f"at most {MAX_SCRIPT_BYTES} bytes", f"{path.stat().st_size}")
-            return path.read_bytes()
+            with path.open("rb") as stream:  # a pipe is a script, too, and a device may have no end
+                data = stream.read(MAX_SCRIPT_BYTES + 1)
         except OSError as error:
             raise refuse("script", "a file that can be read", f"{line.words[0]}: {error.strerror}") from None
+        except ValueError:
+            raise refuse("script", "the name of a file", repr(line.words[0])) from None
+        return _short_enough(data)
     if stdin is None or not stdin.strip():
         raise refuse("script", "a script, as a file or on standard input", "nothing")
-    return stdin
+    return _short_enough(stdin)
+
+
+def _short_enough(data: bytes) -> bytes:
+    if len(data) > MAX_SCRIPT_BYTES:
+        raise refuse("script", f"at most {MAX_SCRIPT_BYTES} bytes", "more")
+    return data
 
 
 def _first_words(line: Line) -> str:
