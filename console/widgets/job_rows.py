@@ -119,7 +119,7 @@ def job_detail(snapshot: Snapshot, attempt: Attempt) -> list[Paragraph]:
         ("said", attempt.said),
         ("why again", attempt.change),
         ("Slurm says", f"{attempt.job_state} {given(attempt.job_reason)}".strip()),
-        ("asked last", "" if live is None else f"{live.presence}: {live.state} {given(live.reason)}".strip()),
+        ("asked last", "" if live is None else _last_answer(live)),
         ("next step", _next_step(attempt, live)),
         ("decided by", f"{attempt.decided_by} {attempt.decided_at}".strip()),
         ("proposed", f"{attempt.proposer} {attempt.proposed_at}"),
@@ -130,6 +130,13 @@ def job_detail(snapshot: Snapshot, attempt: Attempt) -> list[Paragraph]:
         ("token", attempt.token),
     ]
     return [Paragraph((foreign(value),), (Span(f"{name:<12}", "muted"),), exact=True) for name, value in rows if value]
+
+
+def _last_answer(live: LiveJob) -> str:
+    """What Slurm said last of a job: at every width of the window there is its node, and its time."""
+    where = f" on {live.node}" if live.node else ""
+    said = f"{live.presence}: {live.state} {given(live.reason)}".strip()
+    return f"{said}{where}, {duration(live.elapsed_s)} of {duration(live.limit_s or None)}"
 
 
 def _next_step(attempt: Attempt, live: LiveJob | None) -> str:

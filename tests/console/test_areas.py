@@ -116,6 +116,13 @@ async def test_jobs_show_states_reasons_nodes_and_times(tmp_path: Path) -> None:
         assert "digest" in driven.text("#job")
 
 
+async def test_in_a_narrow_window_the_job_under_the_cursor_has_node_and_times(tmp_path: Path) -> None:
+    run = runs.running(tmp_path / "run")
+    async with console(run, (80, 24)) as driven:
+        await driven.press("2")
+        assert "asked last  in queue: RUNNING on node01, 0:12 of 5:00" in driven.screen_text
+
+
 async def test_what_could_not_be_asked_is_neither_gone_nor_red(tmp_path: Path) -> None:
     run = runs.running(tmp_path / "run")
     run.live["jobs"][0] |= {"presence": "could not ask"}
