@@ -23,11 +23,13 @@ class Palette(NamedTuple):
         name: Name of the theme.
         dark: Whether its background is dark.
         colours: Colour of each surface, of each state, and of `text`, `accent` and `rule` (thin lines).
+        grey: Whether it has no colours: then words and signs alone tell states apart.
     """
 
     name: str
     dark: bool
     colours: Mapping[str, str]
+    grey: bool = False
 
 
 _DARK = Palette(
@@ -72,5 +74,64 @@ _LIGHT = Palette(
     },
 )
 
-PALETTES: Mapping[str, Palette] = {palette.name: palette for palette in (_DARK, _LIGHT)}
+_CONTRAST = Palette(
+    "gonogo-contrast",
+    True,
+    {
+        "background": "#000000",
+        "surface": "#000000",
+        "panel": "#0d1116",
+        "cursor": "#1a222b",
+        "rule": "#7d8a97",
+        "text": "#ffffff",
+        "accent": "#9fd0f6",
+        "passed": "#5affb7",
+        "running": "#9fd0f6",
+        "waiting": "#ffe350",
+        "failed": "#ff9a7a",
+        "unknown": "#aca3ff",
+        "human": "#d69fb1",
+        "idle": "#def1f5",
+    },
+)
+
+_SAFE = Palette(
+    "gonogo-safe",
+    True,
+    {
+        "background": "#10141a",
+        "surface": "#161c24",
+        "panel": "#1d2631",
+        "cursor": "#243140",
+        "rule": "#33445a",
+        "text": "#d4dce6",
+        "accent": "#aee4ff",
+        "passed": "#16bf8a",
+        "running": "#aee4ff",
+        "waiting": "#f5d03c",
+        "failed": "#ec7b3e",
+        "unknown": "#af86ff",
+        "human": "#fff5e5",
+        "idle": "#7e9cca",
+    },
+)
+
+_MONO = Palette(
+    "gonogo-mono",
+    True,
+    {
+        "background": "#000000",
+        "surface": "#0a0a0a",
+        "panel": "#161616",
+        "cursor": "#303030",
+        "rule": "#4a4a4a",
+        "text": "#e6e6e6",
+        "accent": "#ffffff",
+        **dict.fromkeys(STATES, "#e6e6e6"),
+        "idle": "#b0b0b0",
+    },
+    grey=True,
+)
+
+PALETTES: Mapping[str, Palette] = {palette.name: palette for palette in (_DARK, _LIGHT, _CONTRAST, _SAFE, _MONO)}
 """Every palette by the name of its theme."""

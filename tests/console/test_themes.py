@@ -71,7 +71,10 @@ def test_every_text_stands_out_from_every_surface(name: str) -> None:
     assert {pair: ratio for pair, ratio in found.items() if ratio < CONTRAST} == {}
 
 
-@pytest.mark.parametrize("name", themes.names())
+COLOURED = [name for name in themes.names() if not themes.PALETTES[name].grey]
+
+
+@pytest.mark.parametrize("name", COLOURED)
 @pytest.mark.parametrize("vision", VISION)
 def test_states_are_told_apart_with_any_colour_vision(name: str, vision: str) -> None:
     colours = themes.PALETTES[name].colours
@@ -80,6 +83,26 @@ def test_states_are_told_apart_with_any_colour_vision(name: str, vision: str) ->
         for one, other in itertools.combinations(themes.STATES, 2)
     }
     assert {pair: apart for pair, apart in found.items() if apart < DISTANCE} == {}
+
+
+def least_contrast(name: str) -> float:
+    colours = themes.PALETTES[name].colours
+    texts = (*themes.STATES, "text", "accent")
+    return min(contrast(colours[text], colours[surface]) for text in texts for surface in themes.SURFACES)
+
+
+def least_distance(name: str) -> float:
+    colours = themes.PALETTES[name].colours
+    pairs = list(itertools.combinations(themes.STATES, 2))
+    return min(distance(colours[one], colours[other], vision) for one, other in pairs for vision in VISION)
+
+
+def test_each_theme_is_what_its_name_says() -> None:
+    assert least_contrast("gonogo-contrast") >= 7.0, "WCAG's enhanced contrast"
+    assert least_distance("gonogo-safe") >= 20.0 > least_distance(themes.DEFAULT)
+    mono = themes.PALETTES["gonogo-mono"]
+    assert [name for name in themes.names() if name not in COLOURED] == [mono.name]
+    assert all(value[1:3] == value[3:5] == value[5:7] for value in mono.colours.values())
 
 
 @pytest.mark.parametrize("name", themes.names())
