@@ -41,6 +41,10 @@ SCRIPT = """'use strict';
   };
   // Text on the screen may be anybody's: an address in it opens nothing.
   window.open = () => null;
+  // Keys go to the console at once, not only after a click into it.
+  window.addEventListener('load', () => {
+    setTimeout(() => document.querySelector('.xterm-helper-textarea').focus());
+  });
   window.addEventListener('DOMContentLoaded', () => {
     document.getElementById('again').addEventListener('click', () => location.reload());
     // The websocket lies beside this page.
