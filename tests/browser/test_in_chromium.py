@@ -95,10 +95,11 @@ async def test_one_approval_and_nothing_for_a_page_without_the_link(demo: Path, 
 async def approve(page: Page, proposal: queue.Proposal) -> None:
     """Open the field by a click on its words, type the code, and press enter as a person does."""
     await page.click_on("a approve")
-    await page.until_drawn("Type ")
+    await page.until_drawn("code, 8 hex digits")  # stands in the open field while it is empty
+    shown = page.screen.count(proposal.job().code)
     for character in proposal.job().code:
         await page.press(character)
-    await page.until_drawn(proposal.job().code)
+    await page.until(lambda: page.screen.count(proposal.job().code) > shown, "the code stands in the field")
     # Enter within half a second of the first digit does not count; the console says so and it is pressed again.
     for _ in range(3):
         await page.press("Enter")
