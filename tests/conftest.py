@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes is no matter of right or wrong, and depends on what else the machine does.
+settings.register_profile("gonogo", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("gonogo")
 
 
 @pytest.fixture(scope="session", autouse=True)

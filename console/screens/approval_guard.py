@@ -99,5 +99,5 @@ class TypingGuard:
         if self._first is None:
             return "the field is empty"
         if self._monotonic() - self._first < GRACE_SECONDS:
-            return "too fast to have been typed: nothing was decided; press enter again"
+            return "too fast to have been typed: nothing was decided; type it again"
         return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from inspect import isawaitable
 from pathlib import Path
 from typing import ClassVar
 
@@ -152,7 +153,9 @@ class FleetScreen(Area):
             self.refuse(item, problem)
             return
         handler = getattr(self, f"do_{verb_id}", None) or getattr(self.console, f"do_{verb_id}")
-        handler()
+        result = handler()
+        if isawaitable(result):
+            await result
 
     async def on_verb_clicked(self, message: VerbClicked) -> None:
         """Sort by the heading that was clicked on, or run what was clicked on."""

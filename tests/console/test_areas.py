@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import themes
 from console.release.journal import LOG_NAME
 from console.screens.base import Area
 from console.screens.log import Log
@@ -109,6 +110,7 @@ async def test_jobs_show_states_reasons_nodes_and_times(tmp_path: Path) -> None:
     run.say(jobs=run.live["jobs"], files=run.live["files"])
     async with console(run, (160, 50)) as driven:
         await driven.press("2")
+        await driven.until(lambda: "003-train-1" in driven.text("#rows"), "the job is listed")
         row = next(row for row in driven.text("#rows").split("\n") if "003-train-1" in row)
         for words in ("1003", "queued", "Priority", "0:12 / 5:00"):
             assert words in row
@@ -154,6 +156,7 @@ async def test_files_show_presence_size_age_and_those_that_were_read(tmp_path: P
     run = runs.running(tmp_path / "run")
     async with console(run, (160, 50)) as driven:
         await driven.press("3")
+        await driven.until(lambda: driven.text("#rows").count("\n"), "the files are listed")
         rows = driven.text("#rows").split("\n")
         assert "not there yet" in rows[0]
         assert "regression_check" in rows[0]
@@ -235,6 +238,7 @@ async def test_themes_change_and_stay_ours(tmp_path: Path) -> None:
         await driven.press("t")
         assert driven.app.theme == "gonogo-light"
         assert driven.app.screen.styles.background != before
-        await driven.press("t")
+        # Through all of them, and round.
+        await driven.press(*["t"] * (len(themes.names()) - 1))
         assert driven.app.theme == "gonogo-dark"
         assert driven.app.screen.styles.background == before
