@@ -1,9 +1,10 @@
 """Makes the pictures in docs/images from the running console: `make screenshots`.
 
-Without arguments a release of the demo is started, its jobs are approved up to the smoke test, and the pictures show
-the run while that job waits for the operator. Another run folder can be named instead. The pictures hold no path,
-account or host of the machine they are made on: a run of the demo is retold with other names (`retelling`), and a
-picture in which something of this machine is found all the same is not written.
+Without arguments two releases of the demo are made: of one the jobs are approved up to the smoke test, and board,
+approval and log show it while that job waits for the operator; the other goes to its end, for plots and replay. The
+list of releases has both. Other run folders can be named instead. The pictures hold no path, account or host of the
+machine they are made on: a run of the demo is retold with other names (`retelling`), and a picture in which something
+of this machine is found all the same is not written.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import asyncio
 import getpass
 import html
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -28,14 +30,20 @@ from retelling import Names, retell
 from textual.pilot import Pilot
 
 from console.app import GonogoApp
+from console.fleet.app import FleetApp
+from console.fleet.reading import Fleet
+from console.fleet.session import FleetSession
 from console.release import deciding, folder, queue, requests
+from console.replay.app import ReplayApp
+from console.replay.recording import open_recording
+from console.replay.session import ReplaySession
 from console.screens.approval import Approval
 from console.session import Clock, Session, open_session
 
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
 SIZE = (120, 36)
-RUN_NAME = "tiny-dflash2"
+RUN_NAME, FINISHED_NAME = "tiny-dflash2", "tiny-dflash2-first"
 WAITS, NOTED = "004-smoke-1", "003-train-1"
 """The job of the demo that waits in the pictures: by then there is something to see; and the one before it."""
 
@@ -68,6 +76,32 @@ def demo_run(place: Path) -> Iterator[Path]:
             demo.send_signal(signal.SIGINT)
             demo.wait()
             lifecycle.stop(run_dir.with_name(f"{RUN_NAME}.cluster"))
+
+
+def finish_run(place: Path) -> Path:
+    """A release of the demo that went to its end, its jobs approved by its own rule.
+
+    Raises:
+        PictureError: When it ends with another verdict than DRAFTER_READY.
+    """
+    from backends.sandbox import lifecycle
+
+    run_dir = place / FINISHED_NAME
+    command = [sys.executable, "-m", "console", "demo", "--headless", "--approve-submissions", "none"]
+    try:
+        ended = subprocess.run(
+            [*command, "--run-dir", str(run_dir)],
+            check=False,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=DEMO_SECONDS,
+        )
+    finally:
+        lifecycle.stop(run_dir.with_name(f"{FINISHED_NAME}.cluster"))
+    if ended.returncode != 0:
+        raise PictureError(f"the demo ended with {ended.returncode}: {(ended.stdout + ended.stderr)[-500:]}")
+    return run_dir
 
 
 def _approve_until(run_dir: Path, last: str, demo: subprocess.Popen[bytes], output: Path) -> None:
@@ -121,12 +155,16 @@ def refuse_traces(svg: str, name: str) -> None:
     Raises:
         PictureError: Naming the picture and what is in it.
     """
-    rows = re.findall(r"<text [^>]*>([^<]*)</text>", svg)
-    text = html.unescape("".join(rows)).replace("\xa0", " ")
+    text = _text(svg)
     for trace in traces():
         # A path may go on in the next row, behind the mark for that.
         if trace in text or trace in re.sub(r" *↪ *", "", text):
             raise PictureError(f"{name}: {trace} of this machine is in the picture; it was not written")
+
+
+def _text(svg: str) -> str:
+    """The words of a picture."""
+    return html.unescape("".join(re.findall(r"<text [^>]*>([^<]*)</text>", svg))).replace("\xa0", " ")
 
 
 async def _until(pilot: Pilot[int], condition: Callable[[], object], what: str) -> None:
@@ -164,7 +202,14 @@ async def _approval(pilot: Pilot[int]) -> None:
     screen.update_view()
 
 
+async def _plots(pilot: Pilot[int]) -> None:
+    await pilot.press("p")
+    await _until(pilot, lambda: "SHA-256" in _text(pilot.app.export_screenshot()), "the plots are drawn")
+    await _until(pilot, lambda: pilot.app.screen.query("TooSmall"), "the screen is complete")
+
+
 PICTURES: dict[str, Callable[[Pilot[int]], Awaitable[None]]] = {"board": _board, "approval": _approval, "log": _log}
+"""Of the run that waits."""
 
 
 async def picture(session: Session, act: Callable[[Pilot[int]], Awaitable[None]]) -> str:
@@ -178,27 +223,81 @@ async def picture(session: Session, act: Callable[[Pilot[int]], Awaitable[None]]
         return await _still(pilot)
 
 
-def make_pictures(run_dir: Path) -> dict[str, str]:
-    """The pictures of a run, by name. Where no job waits, there is none of an approval."""
-    live = folder.read_live(run_dir)
+async def replay_picture(run_dir: Path) -> str:
+    """A replay, two thirds through."""
+    session = ReplaySession(open_recording(run_dir))
+    session.player.to(len(session.recording) * 2 // 3)
+    session.show()
+    app = ReplayApp(session)
+    app.animation_level = "none"
+    try:
+        async with app.run_test(size=SIZE) as pilot:
+            await _until(pilot, lambda: app.screen.query("TooSmall"), "the screen is complete")
+            await _until(pilot, lambda: app.prepared, "the log is checked")
+            return await _still(pilot)
+    finally:
+        session.close()
+
+
+async def fleet_picture(place: Path, now: datetime) -> str:
+    """The list of all releases in a folder, as if it were the operator's."""
+    session = FleetSession([place], read_only=True, clock=Clock(now=lambda: now))
+    moved = _elsewhere(session.look(), place)
+    session.look = lambda: moved  # type: ignore[method-assign]
+    app = FleetApp(session)
+    app.animation_level = "none"
+    async with app.run_test(size=SIZE) as pilot:
+        await _until(pilot, lambda: session.read, "the folders are read")
+        await _until(pilot, lambda: app.screen.query("TooSmall"), "the screen is complete")
+        return await _still(pilot)
+
+
+def _elsewhere(fleet: Fleet, place: Path) -> Fleet:
+    found = []
+    for item in fleet.releases:
+        said = item.said.replace(str(place), "/home/operator")
+        found.append(item._replace(path=Path("/home/operator") / item.path.relative_to(place), said=said))
+    return fleet._replace(releases=tuple(found))
+
+
+def _now(run_dir: Path) -> datetime:
+    """When a run is shown: shortly after its conductor's last word."""
     state = folder.read_state(run_dir)
-    stamp = live.get("at") or (state.updated_at if state is not None else "")
-    now = datetime.fromisoformat(stamp) + SHOWN_AFTER if stamp else datetime.now(UTC)
+    stamp = folder.read_live(run_dir).get("at") or (state.updated_at if state is not None else "")
+    return datetime.fromisoformat(stamp) + SHOWN_AFTER if stamp else datetime.now(UTC)
+
+
+def _in_console(run_dir: Path, act: Callable[[Pilot[int]], Awaitable[None]], *, waits: bool = False) -> str:
+    now = _now(run_dir)
+    session = open_session(run_dir, clock=Clock(now=lambda: now))
+    try:
+        return "" if waits and not session.poll().waiting else asyncio.run(picture(session, act))
+    finally:
+        session.close()
+
+
+def make_pictures(waiting: Path, finished: Path) -> dict[str, str]:
+    """The pictures by name. Where no job waits, there is none of an approval.
+
+    Args:
+        waiting: The run of board, approval and log.
+        finished: The run of plots and replay; it may be the same. The list has all runs beside the first.
+    """
+    state = folder.read_state(waiting)
     # A run that is not over is conducted in the pictures, as it was when its conductor last spoke.
     over = state is not None and state.verdict is not None
-    conductor = None if over else folder.Lock(run_dir, "conductor")
-    found = {}
-    for name, act in PICTURES.items():
-        session = open_session(run_dir, clock=Clock(now=lambda: now))
-        try:
-            if name == "approval" and not session.poll().waiting:
-                continue
-            found[name] = asyncio.run(picture(session, act))
-        finally:
-            session.close()
-        refuse_traces(found[name], name)
-    if conductor is not None:
-        conductor.close()
+    conductor = None if over else folder.Lock(waiting, "conductor")
+    try:
+        found = {name: _in_console(waiting, act, waits=name == "approval") for name, act in PICTURES.items()}
+        found["plots"] = _in_console(finished, _plots)
+        found["replay"] = asyncio.run(replay_picture(finished))
+        found["fleet"] = asyncio.run(fleet_picture(waiting.parent, _now(waiting)))
+    finally:
+        if conductor is not None:
+            conductor.close()
+    found = {name: svg for name, svg in found.items() if svg}
+    for name, svg in found.items():
+        refuse_traces(svg, name)
     return found
 
 
@@ -206,12 +305,12 @@ def main() -> int:
     """Make the pictures."""
     parser = argparse.ArgumentParser(prog="docs/screenshots.py", description=__doc__)
     parser.add_argument("--run-dir", type=Path, metavar="DIR", help="this run instead of a new run of the demo")
+    parser.add_argument("--finished", type=Path, metavar="DIR", help="this run for plots and replay; else --run-dir's")
     parser.add_argument("--into", type=Path, metavar="DIR", default=IMAGES, help="folder for the pictures")
     args = parser.parse_args()
     try:
         with tempfile.TemporaryDirectory() as place:
-            retold = _retold(args.run_dir, Path(place))
-            found = make_pictures(retold)
+            found = make_pictures(*_retold(args.run_dir, args.finished, Path(place)))
     except (PictureError, folder.FolderError, queue.QueueError) as error:
         sys.stderr.write(f"{parser.prog}: {error}\n")
         return 1
@@ -222,17 +321,22 @@ def main() -> int:
     return 0
 
 
-def _retold(run_dir: Path | None, place: Path) -> Path:
-    """The run to show: a given one, or a run of the demo, either with other names."""
+def _retold(run_dir: Path | None, finished: Path | None, place: Path) -> tuple[Path, Path]:
+    """The runs to show: given ones, or runs of the demo, either with other names."""
     if run_dir is None:
         with demo_run(place) as made:
-            return _retell(made, place)
-    return _retell(run_dir.absolute(), place)
+            waiting = _retell(made, place)
+        return waiting, _retell(finished.absolute() if finished else finish_run(place), place)
+    waiting = _retell(run_dir.absolute(), place)
+    return waiting, waiting if finished is None else _retell(finished.absolute(), place)
 
 
 def _retell(run_dir: Path, place: Path) -> Path:
     retold = place / "retold" / run_dir.name
     retell(run_dir, retold, demo_names(run_dir))
+    # As they were read: the log knows them by their digests, and a picture shows numbers of them only.
+    if (run_dir / "results").is_dir():
+        shutil.copytree(run_dir / "results", retold / "results", dirs_exist_ok=True)
     return retold
 
 
