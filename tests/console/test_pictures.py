@@ -99,20 +99,38 @@ PICTURES: dict[str, tuple[Callable[[Path], Run], Callable[[Console], Awaitable[N
 LIGHT = ("board-waiting", "board-failed-gate", "approval", "log")
 """Screens of which there is a picture in the light theme too; the others are made of the same styles."""
 
+EVERYWHERE = ("board-waiting", "approval")
+"""Screens of which there is a picture in every size and theme that the console is made for."""
+
+EVERY_SIZE = [(80, 24), (120, 36), (200, 60)]
+MONOCHROME = "NO_COLOR"
+
 CASES = [
     pytest.param(name, size, theme, id=f"{name}-{size[0]}x{size[1]}-{theme}")
     for name in PICTURES
     for size in SIZES
     for theme in (THEMES if name in LIGHT and (size == SIZES[0] or name == "board-waiting") else THEMES[:1])
 ]
+CASES += [
+    pytest.param(name, size, theme, id=f"{name}-{size[0]}x{size[1]}-{theme}")
+    for name in EVERYWHERE
+    for size in EVERY_SIZE
+    for theme in (*THEMES, MONOCHROME)
+    if not (size in SIZES and theme in THEMES)
+]
 
 
 @pytest.mark.parametrize(("name", "size", "theme"), CASES)
-def test_picture(tmp_path: Path, snap_compare: Any, name: str, size: tuple[int, int], theme: str) -> None:
+def test_picture(
+    tmp_path: Path, snap_compare: Any, monkeypatch: pytest.MonkeyPatch, name: str, size: tuple[int, int], theme: str
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if theme == MONOCHROME:
+        monkeypatch.setenv(MONOCHROME, "1")
     build, act = PICTURES[name]
     run = build(tmp_path / "run")
     session = open_session(run.path, clock=run.time.clock)
-    app = GonogoApp(session, theme=theme)
+    app = GonogoApp(session, theme="" if theme == MONOCHROME else theme)
     app.animation_level = "none"
 
     async def settle(pilot: Pilot[int]) -> None:
