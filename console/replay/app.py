@@ -25,6 +25,12 @@ PAUSE_SECONDS = 0.02
 SWITCH_SECONDS = 0.0005
 """After so long the work in the background lets the screen go on, while there is such work."""
 
+REST_SECONDS = 0.15
+"""So long after somebody moved the work in the background waits, so that the next move has the machine to itself."""
+
+LONGEST_REST_SECONDS = 1.0
+"""However much is moved, a part of that work is done after so long."""
+
 _AREAS: dict[str, type[Area]] = {"jobs": ReplayJobs, "files": ReplayFiles, "log": ReplayLog}
 
 
@@ -47,6 +53,7 @@ class ReplayApp(GonogoApp):
         super().__init__(session, theme=theme)
         self.replay = session
         self.prepared = False
+        self._moved_at = float("-inf")
         """Whether every checkpoint was made and the whole log was checked."""
 
     def _begin(self) -> None:
@@ -65,19 +72,31 @@ class ReplayApp(GonogoApp):
         finally:
             sys.setswitchinterval(before)
         self.prepared = True
-        self.draw()
+        self._draw()
 
     async def _work(self) -> None:
         recording = self.replay.recording
         problem = recording.problem
         while not await asyncio.to_thread(recording.prepare):
             if self.replay.behind:
-                self.draw()
+                self._draw()
+            await self._rest()
         while not await asyncio.to_thread(recording.work):
             if recording.problem != problem:
                 problem = recording.problem
-                self.draw()
+                self._draw()
             await asyncio.sleep(PAUSE_SECONDS)
+            await self._rest()
+
+    async def _rest(self) -> None:
+        """Let the screen have the machine while somebody moves."""
+        monotonic = self.replay.clock.monotonic
+        end = monotonic() + LONGEST_REST_SECONDS
+        while True:
+            left = min(end, self._moved_at + REST_SECONDS) - monotonic()
+            if left <= 0:
+                return
+            await asyncio.sleep(left)
 
     def _frame(self) -> None:
         """Draw the next moment while it plays."""
@@ -85,7 +104,11 @@ class ReplayApp(GonogoApp):
             self.draw()
 
     def draw(self) -> None:
-        """Show the moment where the player is."""
+        """Show the moment where the player is, after it was moved."""
+        self._moved_at = self.replay.clock.monotonic()
+        self._draw()
+
+    def _draw(self) -> None:
         self.replay.show()
         for screen in self.screen_stack:
             if isinstance(screen, Area):
