@@ -14,6 +14,9 @@ from console.release import history
 from console.release.history_adding import remember
 from tests.kills.releases import Lab
 
+# The release that the first test makes is used by those after it: they stay in one process.
+pytestmark = pytest.mark.xdist_group("history")
+
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
