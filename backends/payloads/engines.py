@@ -13,6 +13,7 @@ engine that does not tell something says so: nothing is taken from the fact that
 
 from __future__ import annotations
 
+import abc
 import os
 from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional, Tuple
 
@@ -48,7 +49,7 @@ class Facts(NamedTuple):
     version: str = ""
 
 
-class Engine:
+class Engine(abc.ABC):
     """An engine; one object for each server, shared by all connections to it.
 
     Attributes:
@@ -63,6 +64,7 @@ class Engine:
     counts = True
     flags: Tuple[str, ...] = ()
 
+    @abc.abstractmethod
     def facts(self, endpoint: Endpoint, model: Dict[str, Any]) -> Facts:
         """What a server says of itself.
 
@@ -74,19 +76,18 @@ class Engine:
             NoAnswer: When it does not say what every such server says.
             Unreadable: When its counters cannot be read.
         """
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def counters(self, endpoint: Endpoint) -> Optional[Counters]:
         """What the server has drafted since it started; None when it has no such counters.
 
         Raises:
             Unreadable: When it does not answer, or not in its format.
         """
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def complete(self, endpoint: Endpoint, asked: Asked) -> Completion:
         """Let the server go on with a text."""
-        raise NotImplementedError
 
 
 class Client(Endpoint):
