@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
@@ -12,8 +11,8 @@ from textual.widget import Widget
 
 from backends.watcher.folding import Fold
 from console.file_reading import Contents, read_file
-from console.release.leases import BEAT_SECONDS
 from console.release.output_paths import RESULT
+from console.screens.attention import Attention
 from console.screens.base import Area, bindings
 from console.snapshot import Snapshot
 from console.verbs import AREAS, Verb
@@ -51,7 +50,7 @@ class ResultFile(Area):
         self._as_table = True
         self._fold = Fold()
         self._version = 0
-        self._beat_at = float("-inf")
+        self._attention = Attention()
 
     def compose_body(self) -> Iterable[Widget]:
         """What file, how old, headings, its rows."""
@@ -72,10 +71,7 @@ class ResultFile(Area):
 
     async def on_unmount(self) -> None:
         """Let the conductor know that nobody looks any more."""
-        desk = self.console.session.desk
-        if desk is not None:
-            with suppress(OSError):
-                await asyncio.to_thread(desk.look_away)
+        await self._attention.end(self.console.session)
 
     async def _read_on(self) -> None:
         session = self.console.session
@@ -89,16 +85,8 @@ class ResultFile(Area):
                     self._show()
                 self.update_view()
             if not found.judged:
-                await self._say_that_somebody_looks()
+                await self._attention.pay(session, self._attempt, f"{RESULT}{self._kind}")
             await asyncio.sleep(POLL_SECONDS)
-
-    async def _say_that_somebody_looks(self) -> None:
-        session = self.console.session
-        now = session.clock.monotonic()
-        if session.desk is not None and now - self._beat_at >= BEAT_SECONDS:
-            self._beat_at = now
-            with suppress(OSError):
-                await asyncio.to_thread(session.desk.look_at, self._attempt, f"{RESULT}{self._kind}")
 
     def _make(self) -> None:
         """Make table and lines of the bytes; it may take a while, and draws nothing."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
@@ -13,9 +12,9 @@ from textual.widgets._input import Input
 
 from backends.watcher.folding import Fold
 from console.output_reader import Batch, OutputReader, fold_in
-from console.release.leases import BEAT_SECONDS
 from console.release.output_paths import STDERR, STDOUT
 from console.release.spool import Kept
+from console.screens.attention import Attention
 from console.screens.base import Area, bindings
 from console.snapshot import Snapshot
 from console.verbs import AREAS, Verb
@@ -53,8 +52,7 @@ class Output(Area):
         self._search: Search | None = None
         self._here = -1
         self._apart: bool | None = None
-        self._beat_at = float("-inf")
-        self._problem = ""
+        self._attention = Attention()
 
     def compose_body(self) -> Iterable[Widget]:
         """The job, the state of the feed, the search, the lines."""
@@ -80,10 +78,7 @@ class Output(Area):
 
     async def on_unmount(self) -> None:
         """Let the conductor know that nobody looks any more."""
-        desk = self.console.session.desk
-        if desk is not None:
-            with suppress(OSError):
-                await asyncio.to_thread(desk.look_away)
+        await self._attention.end(self.console.session)
 
     async def _read_on(self) -> None:
         reader, what = OutputReader(self.console.session.run_dir, self._attempt, self._what), self._what
@@ -91,7 +86,7 @@ class Output(Area):
         while True:
             if what != self._what:
                 reader, what = OutputReader(self.console.session.run_dir, self._attempt, self._what), self._what
-            await self._say_that_somebody_looks()
+            await self._attention.pay(self.console.session, self._attempt, self._what)
             batch = await asyncio.to_thread(reader.read)
             if what == self._what:
                 self._take_batch(batch)
@@ -108,19 +103,6 @@ class Output(Area):
             return is_apart(job, (attempt.job_id if attempt is not None else None) or "0")
         except (queue.QueueError, UnknownPath):
             return None
-
-    async def _say_that_somebody_looks(self) -> None:
-        """Ask the conductor to read on; a session that only looks on cannot ask for anything."""
-        session = self.console.session
-        now = session.clock.monotonic()
-        if session.desk is None or now - self._beat_at < BEAT_SECONDS:
-            return
-        self._beat_at = now
-        try:
-            await asyncio.to_thread(session.desk.look_at, self._attempt, self._what)
-            self._problem = ""
-        except OSError as error:
-            self._problem = f"the conductor cannot be asked to read on: {error}"
 
     def _take_batch(self, batch: Batch) -> None:
         """Show what was read, without moving whoever reads above the end."""
@@ -185,7 +167,7 @@ class Output(Area):
             hidden=hidden(found) if found is not None and not self._exact else 0,
         )
         reads = self.console.session.desk is not None and snapshot.conductor is not None
-        return feed_line(self._kept, shown, now, reads=reads, problem=self._problem)
+        return feed_line(self._kept, shown, now, reads=reads, problem=self._attention.problem)
 
     def _moved(self) -> None:
         session = self.console.session
@@ -223,7 +205,8 @@ class Output(Area):
     def do_stream(self) -> None:
         """Show the other stream."""
         self._what = STDERR if self._what == STDOUT else STDOUT
-        self._kept, self._fold, self._here, self._beat_at = None, Fold(), -1, float("-inf")
+        self._kept, self._fold, self._here = None, Fold(), -1
+        self._attention.turn()
         self._restart_views()
         self.lines.follow = True
         self._show()
