@@ -57,6 +57,13 @@ class Console:
             await self.pilot.pause()
             await asyncio.sleep(0.005)
 
+    async def still(self) -> None:
+        """Wait until nothing on the screen changes any more."""
+        before, now = "", self.app.export_screenshot()
+        while now != before:
+            await self.pilot.pause()
+            before, now = now, self.app.export_screenshot()
+
     async def press(self, *keys: str) -> None:
         for key in keys:
             send(self.pilot, key)

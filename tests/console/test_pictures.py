@@ -141,10 +141,7 @@ def test_picture(
         app.clear_notifications()
         for field in app.screen.query(Input):
             field.cursor_blink = False
-        before, now = "", app.export_screenshot()
-        while now != before:
-            await pilot.pause()
-            before, now = now, app.export_screenshot()
+        await driven.still()
 
     try:
         assert snap_compare(app, terminal_size=size, run_before=settle)

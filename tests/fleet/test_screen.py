@@ -189,10 +189,7 @@ def test_picture(
         driven = Console(app, pilot, None)  # type: ignore[arg-type]
         await driven.until(lambda: session.read, "the folders are read")
         await driven.press("f", "j")
-        before, now = "", app.export_screenshot()
-        while now != before:
-            await pilot.pause()
-            before, now = now, app.export_screenshot()
+        await driven.still()
 
     assert snap_compare(app, terminal_size=size, run_before=settle)
 

@@ -175,10 +175,7 @@ def test_picture(
         await driven.until(lambda: "Training loss" in driven.screen_text, "the plots are drawn")
         await driven.until(lambda: len(app.screen.query("TooSmall")) == 1, "the screen is complete")
         app.clear_notifications()
-        before, now = "", app.export_screenshot()
-        while now != before:
-            await pilot.pause()
-            before, now = now, app.export_screenshot()
+        await driven.still()
 
     try:
         assert snap_compare(app, terminal_size=size, run_before=settle)

@@ -37,10 +37,7 @@ def test_picture(
         await driven.until(lambda: len(app.screen.query("TooSmall")) == 1, "the screen is complete")
         await driven.until(lambda: app.prepared, "the log is checked")
         app.clear_notifications()
-        before, now = "", app.export_screenshot()
-        while now != before:
-            await pilot.pause()
-            before, now = now, app.export_screenshot()
+        await driven.still()
 
     try:
         assert snap_compare(app, terminal_size=size, run_before=settle)
