@@ -15,7 +15,7 @@ from textual.widget import MountError, Widget
 from console.session import Session
 from console.settings import Settings
 from console.snapshot import Snapshot
-from console.verbs import AREAS, Situation, Verb, in_scopes, verb
+from console.verbs import AREAS, Situation, Verb, in_scopes
 from console.widgets.header import Conducting, Facts, RunHeader
 from console.widgets.ink import Line, Paragraph, Span, lay_out
 from console.widgets.inked import Block, VerbClicked
@@ -195,8 +195,8 @@ class Area(Screen[None]):
 
     async def run_verb(self, verb_id: str) -> None:
         """Run a verb, whatever way it was asked for; one that cannot be used now says why instead."""
-        item = verb(verb_id)
-        if item not in self.verbs():
+        item = next((item for item in self.verbs() if item.id == verb_id), None)
+        if item is None:
             return
         problem = self.problem(item)
         if problem:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from inspect import isawaitable
 from pathlib import Path
 from typing import ClassVar
 
@@ -143,19 +142,6 @@ class FleetScreen(Area):
         if item.id == "clear" and not wish.words and not self.query_one("#filter", Input).has_focus:
             return "no filter is set"
         return ""
-
-    async def run_verb(self, verb_id: str) -> None:
-        """Run a verb of the fleet, or one that works everywhere."""
-        item = next((item for item in self.verbs() if item.id == verb_id), None)
-        if item is None:
-            return
-        if problem := self.problem(item):
-            self.refuse(item, problem)
-            return
-        handler = getattr(self, f"do_{verb_id}", None) or getattr(self.console, f"do_{verb_id}")
-        result = handler()
-        if isawaitable(result):
-            await result
 
     async def on_verb_clicked(self, message: VerbClicked) -> None:
         """Sort by the heading that was clicked on, or run what was clicked on."""
